@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+# Thin front of scripts/setup, CMake, Ninja and scripts/test-all.
+#
+#   make            install what is missing, build the programs into build/bin
+#   make demo       a cluster on this machine, shown at work
+#   make test       everything that continuous integration runs
+#   make check      build and run the unit and simulation tests of the Release build only
+#   make bench      the measurements
+#   make tsan       the tests under the thread sanitizer
+#   make test-bare  the set-up and the demo in a fresh Debian 12 (root, a few minutes)
+#   make format     clang-format over the tree
+#   make clean      remove the builds (not build/deps);  make distclean: that, too
+
+JOBS ?= 2
+CMAKE_FLAGS ?=
+CONFIGURE = cmake -S . -B build -G Ninja $(CMAKE_FLAGS)
+NINJA = ninja -C build -j $(JOBS)
+
+.PHONY: all setup configure demo test check bench tsan test-bare format clean distclean
+
+all: configure
+	@$(NINJA) programs
+
+setup:
+	@scripts/setup build
+
+configure: setup
+	@$(CONFIGURE)
+
+demo:
+	@scripts/setup build demo
+	@$(CONFIGURE)
+	@$(NINJA) programs
+	@scripts/demo
+
+test:
+	@JOBS=$(JOBS) scripts/test-all
+
+check:
+	@JOBS=$(JOBS) scripts/test-all quick
+
+tsan:
+	@JOBS=$(JOBS) scripts/test-all tsan
+
+bench:
+	@scripts/setup build demo
+	@$(CONFIGURE) -DBENCH=ON
+	@$(NINJA) programs bench
+	@scripts/test-bench
+
+test-bare:
+	@scripts/setup bare
+	@scripts/test-bare
+
+format:
+	@scripts/test-format --fix
+
+clean:
+	@rm -rf build-* && if [ -d build ]; then \
+	    find build -mindepth 1 -maxdepth 1 ! -name deps -exec rm -rf {} +; fi
+
+distclean:
+	@rm -rf build build-*
