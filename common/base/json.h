@@ -34,10 +34,13 @@ void json_pool_close(struct json_pool *pool);
  * from a pool is invalid after the next parse with that pool. */
 int json_doc_parse(const void *text, size_t len, struct json_pool *pool, struct json_doc **doc,
                    struct tg_errmsg *msg);
-/* Parses one document at the start of text and says how many bytes it used (for concatenated
- * documents). */
+/* Parses the document at the start of text and says how many bytes it used, leading blanks included
+ * (for concatenated documents). TG_INCOMPLETE if text ends inside an array, object or string, or
+ * holds only blanks; a number or word that reaches the end of text is taken as whole. Costs what
+ * the document costs, however long the text behind it is. */
 int json_doc_parse_first(const void *text, size_t len, struct json_pool *pool,
                          struct json_doc **doc, size_t *used, struct tg_errmsg *msg);
+/* NULL is fine. Also for documents of a pool, where it is optional. */
 void json_doc_close(struct json_doc *doc);
 const struct json_value *json_doc_root(const struct json_doc *doc);
 
@@ -49,17 +52,46 @@ struct slice json_value_text(const struct json_value *value);
 const struct json_value *json_value_get(const struct json_value *value, const char *name);
 size_t json_value_count(const struct json_value *value); /* elements or members */
 const struct json_value *json_value_at(const struct json_value *array, size_t index);
-/* Walks members in order: start with *iter = NULL-initialised struct. False at the end. */
+/* Walks members or elements in order, at the cost of a pointer step each. False at the end, and at
+ * once if the container is not an object (array). */
 struct json_iter {
-    const struct json_value *container;
-    const struct json_value *at;
-    size_t index;
+    const struct json_value *at; /* the next name or element */
+    size_t left;
+    enum json_kind kind;
 };
 void json_iter_init(struct json_iter *iter, const struct json_value *container);
 bool json_iter_member(struct json_iter *iter, struct slice *name, const struct json_value **value);
 bool json_iter_element(struct json_iter *iter, const struct json_value **value);
-/* Appends the value's compact JSON text. */
+
+/* A member with everything a row reader wants to know of it. */
+struct json_field {
+    struct slice name;
+    struct slice text; /* as json_value_text */
+    const struct json_value *value;
+    enum json_kind kind;
+};
+/* The first `cap` members of an object in one call, for rows by the million. Returns the object's
+ * member count, which may be over cap; 0 if it is not an object. */
+size_t json_object_fields(const struct json_value *object, struct json_field *out, size_t cap);
+
+/* Appends the value's compact JSON text: numbers as they were written. */
 void json_value_print(const struct json_value *value, struct buf *out);
+
+/* Finds where a document ends in text that comes in pieces, without parsing it: brackets and quotes
+ * are counted, the rest is the parser's to judge. */
+struct json_scan {
+    uint32_t depth;
+    bool started;
+    bool in_string;
+    bool escaped;
+    bool scalar; /* a number or word: ends before the first byte that cannot belong to it */
+};
+void json_scan_init(struct json_scan *scan);
+/* Feeds the next piece. Returns 0 with *used = the bytes of this piece up to the document's end, or
+ * TG_INCOMPLETE if all of it was used and the document goes on; TG_LIMIT beyond
+ * JSON_SCAN_DEPTH_MAX. */
+enum { JSON_SCAN_DEPTH_MAX = 100000 };
+int json_scan_feed(struct json_scan *scan, const void *piece, size_t len, size_t *used);
 
 /* Writer: json_append_string appends a quoted, escaped string; the rest is buf_printf. Bytes that
  * are not UTF-8 become U+FFFD. */
