@@ -29,11 +29,19 @@ struct config_option {
     const char *section; /* heading in --help and in the example files; NULL = as before */
 };
 
+/* A file is refused beyond these. */
+enum {
+    CONFIG_LINE_MAX = 4096,        /* bytes of a line, without its end */
+    CONFIG_FILE_MAX = 1024 * 1024, /* bytes of a file */
+    CONFIG_OPTIONS_MAX = 256       /* options of a table */
+};
+
 /* Sets every option to its default. */
 int config_defaults(const struct config_option *options, size_t count, void *into,
                     struct tg_errmsg *msg);
 /* Reads a file: unknown keys, bad values and repeated keys are errors that name file, line and key,
- * and for an unknown key the nearest known one. */
+ * and for an unknown key the nearest known one. Comments stand on lines of their
+ * own, behind # or ';'. TG_NOT_FOUND, TG_IO, TG_INVALID. */
 int config_read_file(const struct config_option *options, size_t count, const char *path,
                      void *into, struct tg_errmsg *msg);
 /* Reads flags: --name value, --name=value, --flag for booleans. `--config FILE` is read first,
