@@ -43,6 +43,7 @@ function(tidegate_program name room)
   add_executable(${name} "${main}")
   target_link_libraries(${name} PRIVATE ${target})
   add_dependencies(programs ${name})
+  install(TARGETS ${name} RUNTIME)
 endfunction()
 
 # Links TARGET with the rooms whose headers FILES include, and with no others: a test of one room

@@ -23,6 +23,7 @@ release=$(. /etc/os-release && echo "${VERSION_CODENAME:-}")
 }
 
 # apt itself reads both styles of list; it knows an entry's origin once its lists have been fetched.
+# shellcheck disable=SC2016 # these are apt's variables
 archives=$(apt-get indextargets --format '$(ORIGIN)|$(CODENAME)|$(COMPONENT)|$(REPO_URI)' |
     awk -F '|' -v release="$release" \
         '$1 == "Debian" && $2 == release && $3 == "main" && !seen[$4]++ { print $4 }')
