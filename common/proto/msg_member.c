@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* MSG_REGISTER and MSG_HEARTBEAT: codecs. */
+#include "common/proto/msg_member.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/msgpack.h"
+#include "common/proto/codec.h"
+
+enum {
+    REGISTER_FIELDS = 7,
+    REGISTER_REPLY_FIELDS = 3,
+    HEARTBEAT_FIELDS = 8,
+    HEARTBEAT_REPLY_FIELDS = 6
+};
+
+void msg_register_encode(const struct msg_register *message, struct buf *out)
+{
+    codec_begin(out, REGISTER_FIELDS);
+    mp_uint(out, message->wanted);
+    mp_str(out, message->node_uuid);
+    mp_str(out, message->cluster_uuid);
+    mp_uint(out, message->previous_nonce);
+    mp_uint(out, message->new_nonce);
+    mp_str(out, message->http);
+    mp_str(out, message->rpc);
+}
+
+int msg_register_decode(struct slice head, struct msg_register *message)
+{
+    struct cursor cursor;
+    memset(message, 0, sizeof *message);
+    codec_open(&cursor, head, REGISTER_FIELDS);
+    message->wanted = codec_read_u32(&cursor);
+    mp_read_cstr(&cursor, message->node_uuid, sizeof message->node_uuid);
+    mp_read_cstr(&cursor, message->cluster_uuid, sizeof message->cluster_uuid);
+    message->previous_nonce = mp_read_uint(&cursor);
+    message->new_nonce = mp_read_uint(&cursor);
+    mp_read_cstr(&cursor, message->http, sizeof message->http);
+    mp_read_cstr(&cursor, message->rpc, sizeof message->rpc);
+    return cursor_finish(&cursor);
+}
+
+void msg_register_reply_encode(const struct msg_register_reply *reply, struct buf *out)
+{
+    codec_begin(out, REGISTER_REPLY_FIELDS);
+    mp_uint(out, reply->node);
+    mp_uint(out, reply->epoch);
+    mp_str(out, reply->cluster_uuid);
+}
+
+int msg_register_reply_decode(struct slice head, struct msg_register_reply *reply)
+{
+    struct cursor cursor;
+    memset(reply, 0, sizeof *reply);
+    codec_open(&cursor, head, REGISTER_REPLY_FIELDS);
+    reply->node = codec_read_u32(&cursor);
+    reply->epoch = mp_read_uint(&cursor);
+    mp_read_cstr(&cursor, reply->cluster_uuid, sizeof reply->cluster_uuid);
+    return cursor_finish(&cursor);
+}
+
+void msg_heartbeat_encode(const struct msg_heartbeat *message, struct buf *out)
+{
+    codec_begin(out, HEARTBEAT_FIELDS);
+    mp_uint(out, message->node);
+    mp_uint(out, message->epoch);
+    mp_uint(out, message->request_high);
+    codec_write_ids(out, message->live, message->live_count);
+    codec_write_ids(out, message->staged, message->staged_count);
+    codec_write_ids(out, message->tablets, message->tablet_count);
+    mp_uint(out, message->disk_free_bytes);
+    mp_uint(out, message->disk_total_bytes);
+}
+
+int msg_heartbeat_decode(struct slice head, struct msg_heartbeat *message)
+{
+    struct cursor cursor;
+    memset(message, 0, sizeof *message);
+    codec_open(&cursor, head, HEARTBEAT_FIELDS);
+    message->node = codec_read_u32(&cursor);
+    message->epoch = mp_read_uint(&cursor);
+    message->request_high = mp_read_uint(&cursor);
+    message->live = codec_read_ids(&cursor, HEARTBEAT_LIVE_MAX, &message->live_count);
+    message->staged = codec_read_ids(&cursor, HEARTBEAT_STAGED_MAX, &message->staged_count);
+    message->tablets = codec_read_ids(&cursor, HEARTBEAT_TABLETS_MAX, &message->tablet_count);
+    message->disk_free_bytes = mp_read_uint(&cursor);
+    message->disk_total_bytes = mp_read_uint(&cursor);
+    int err = cursor_finish(&cursor);
+    if (err != 0)
+        msg_heartbeat_close(message);
+    return err;
+}
+
+void msg_heartbeat_close(struct msg_heartbeat *message)
+{
+    free(message->live);
+    free(message->staged);
+    free(message->tablets);
+    memset(message, 0, sizeof *message);
+}
+
+void msg_heartbeat_reply_encode(const struct msg_heartbeat_reply *reply, struct buf *out)
+{
+    codec_begin(out, HEARTBEAT_REPLY_FIELDS);
+    codec_write_ids(out, reply->dead, reply->dead_count);
+    codec_write_ids(out, reply->stopped, reply->stopped_count);
+    codec_write_ids(out, reply->dropped, reply->dropped_count);
+    mp_uint(out, reply->txn_low_water);
+    mp_uint(out, reply->closed_us);
+    mp_uint(out, reply->closed_position);
+}
+
+int msg_heartbeat_reply_decode(struct slice head, struct msg_heartbeat_reply *reply)
+{
+    struct cursor cursor;
+    memset(reply, 0, sizeof *reply);
+    codec_open(&cursor, head, HEARTBEAT_REPLY_FIELDS);
+    reply->dead = codec_read_ids(&cursor, HEARTBEAT_STAGED_MAX, &reply->dead_count);
+    reply->stopped = codec_read_ids(&cursor, HEARTBEAT_LIVE_MAX, &reply->stopped_count);
+    reply->dropped = codec_read_ids(&cursor, HEARTBEAT_TABLETS_MAX, &reply->dropped_count);
+    reply->txn_low_water = mp_read_uint(&cursor);
+    reply->closed_us = mp_read_uint(&cursor);
+    reply->closed_position = mp_read_uint(&cursor);
+    int err = cursor_finish(&cursor);
+    if (err != 0)
+        msg_heartbeat_reply_close(reply);
+    return err;
+}
+
+void msg_heartbeat_reply_close(struct msg_heartbeat_reply *reply)
+{
+    free(reply->dead);
+    free(reply->stopped);
+    free(reply->dropped);
+    memset(reply, 0, sizeof *reply);
+}
