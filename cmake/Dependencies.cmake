@@ -65,8 +65,9 @@ else()
   endif()
   set(raft_version "${pc_raft_VERSION}")
   set(raft_from "the system")
-  add_library(dep_raft INTERFACE)
-  target_link_libraries(dep_raft INTERFACE PkgConfig::pc_raft dep_uv dep_lz4)
+  # The static library where there is one: the shared one hides raft_version_number().
+  tidegate_found(raft raft.h libraft.a raft)
+  target_link_libraries(dep_raft INTERFACE dep_uv dep_lz4)
 endif()
 if(raft_version VERSION_LESS RAFT_MINIMUM)
   message(FATAL_ERROR
