@@ -150,23 +150,17 @@ const struct json_value *json_doc_root(const struct json_doc *doc)
     return wrap(yyjson_doc_get_root(doc->doc));
 }
 
+/* By yyjson's type; its "none" does not occur in a document. */
+static const enum json_kind kinds[YYJSON_TYPE_MASK + 1] = {
+    [YYJSON_TYPE_NONE] = JSON_NULL,  [YYJSON_TYPE_RAW] = JSON_NUMBER,
+    [YYJSON_TYPE_NULL] = JSON_NULL,  [YYJSON_TYPE_BOOL] = JSON_BOOL,
+    [YYJSON_TYPE_NUM] = JSON_NUMBER, [YYJSON_TYPE_STR] = JSON_STRING,
+    [YYJSON_TYPE_ARR] = JSON_ARRAY,  [YYJSON_TYPE_OBJ] = JSON_OBJECT,
+};
+
 enum json_kind json_value_kind(const struct json_value *value)
 {
-    switch (yyjson_get_type(unwrap(value))) {
-    case YYJSON_TYPE_BOOL:
-        return JSON_BOOL;
-    case YYJSON_TYPE_RAW:
-    case YYJSON_TYPE_NUM:
-        return JSON_NUMBER;
-    case YYJSON_TYPE_STR:
-        return JSON_STRING;
-    case YYJSON_TYPE_ARR:
-        return JSON_ARRAY;
-    case YYJSON_TYPE_OBJ:
-        return JSON_OBJECT;
-    default:
-        return JSON_NULL;
-    }
+    return kinds[yyjson_get_type(unwrap(value))];
 }
 
 bool json_value_bool(const struct json_value *value)
@@ -174,12 +168,17 @@ bool json_value_bool(const struct json_value *value)
     return yyjson_get_bool(unwrap(value));
 }
 
-struct slice json_value_text(const struct json_value *value)
+static struct slice text_of(yyjson_val *val)
 {
-    yyjson_val *val = unwrap(value);
-    if (yyjson_is_str(val) || yyjson_is_raw(val))
+    yyjson_type type = unsafe_yyjson_get_type(val);
+    if (type == YYJSON_TYPE_STR || type == YYJSON_TYPE_RAW)
         return slice_of(unsafe_yyjson_get_str(val), unsafe_yyjson_get_len(val));
     return slice_of(NULL, 0);
+}
+
+struct slice json_value_text(const struct json_value *value)
+{
+    return value == NULL ? slice_of(NULL, 0) : text_of(unwrap(value));
 }
 
 const struct json_value *json_value_get(const struct json_value *value, const char *name)
@@ -236,13 +235,12 @@ size_t json_object_fields(const struct json_value *object, struct json_field *ou
     size_t count = unsafe_yyjson_get_len(val);
     yyjson_val *key = count == 0 ? NULL : unsafe_yyjson_get_first(val);
     for (size_t i = 0; i < count && i < cap; i++) {
-        out[i] = (struct json_field){
-            .name = slice_of(unsafe_yyjson_get_str(key), unsafe_yyjson_get_len(key)),
-            .text = json_value_text(wrap(key + 1)),
-            .value = wrap(key + 1),
-            .kind = json_value_kind(wrap(key + 1)),
-        };
-        key = unsafe_yyjson_get_next(key + 1);
+        yyjson_val *member = key + 1;
+        out[i].name = slice_of(unsafe_yyjson_get_str(key), unsafe_yyjson_get_len(key));
+        out[i].text = text_of(member);
+        out[i].value = wrap(member);
+        out[i].kind = kinds[unsafe_yyjson_get_type(member)];
+        key = unsafe_yyjson_get_next(member);
     }
     return count;
 }
