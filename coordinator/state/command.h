@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Every possible change of the replicated state, as data, and how it is written into the raft log.
+ *
+ * One raft entry carries one batch: {format version, stamp, elapsed delta, commands…}. The leader
+ * stamps a batch above everything it has proposed (DESIGN.md 2.4, rule 14); the i-th thing in a
+ * batch that needs a time of its own gets stamp + i microseconds. Ages come from the deltas (rule
+ * 9). Apply never reads a clock. */
+#ifndef TG_COORDINATOR_STATE_COMMAND_H
+#define TG_COORDINATOR_STATE_COMMAND_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/base/buf.h"
+#include "common/base/err.h"
+#include "common/model/ids.h"
+#include "common/model/schema.h"
+#include "common/model/txn.h"
+#include "common/proto/msg_member.h"
+#include "common/proto/msg_txn.h"
+
+enum { COMMAND_FORMAT = 1, BATCH_COMMANDS_MAX = 4096, BATCH_BYTES_MAX = 256 * 1024 };
+
+enum command_type {
+    COMMAND_CLUSTER_INIT =
+        1, /* the first leader's first command: the cluster's uuid; later ones change nothing */
+    COMMAND_MEMBER_REGISTER = 2,
+    COMMAND_CREATE_DB = 10,
+    COMMAND_DROP_DB = 11,
+    COMMAND_CREATE_TABLE = 12,
+    COMMAND_DROP_TABLE = 13,
+    COMMAND_TRUNCATE_TABLE = 14,
+    COMMAND_TXN_BEGIN = 20,  /* with its first load, if a table is named */
+    COMMAND_LOAD_START = 21, /* a further load in an explicitly begun transaction */
+    COMMAND_LOAD_DONE = 22,  /* with the finish: nothing, precommit or commit */
+    COMMAND_LOAD_FAILED = 23,
+    COMMAND_TXN_PRECOMMIT = 24,
+    COMMAND_TXN_COMMIT = 25,
+    COMMAND_TXN_ABORT = 26,
+    COMMAND_TXN_VISIBLE = 27,
+    COMMAND_TXN_CONFIRM = 28,    /* stragglers that bound after VISIBLE */
+    COMMAND_REPLICA_BEHIND = 29, /* a replica said that it lacks what it should have */
+    COMMAND_FORGET = 30          /* finished transactions past their keep time go */
+};
+
+/* Who asked: the same triple gives the same transaction (rule 7). node 0 = a client through
+ * _stream_load_2pc: then epoch and request are its 128 random bits. */
+struct request_key {
+    node_id node;
+    uint64_t epoch;
+    uint64_t request;
+};
+
+struct command_register {
+    struct msg_register message;
+};
+struct command_create_table {
+    char db[NAME_BYTES];
+    char table[NAME_BYTES];
+    bool if_not_exists;
+    struct schema schema; /* owned */
+    uint32_t distribution_count;
+    uint32_t distribution[COLUMNS_MAX > 64 ? 64 : COLUMNS_MAX];
+    uint32_t bucket_count;
+    uint8_t replication;
+    bool write_all;           /* write_quorum = all */
+    bool occ;                 /* concurrency = occ */
+    char *comment;            /* owned, NULL if none */
+    uint32_t candidate_count; /* participants that were alive, in the leader's order of preference;
+                                 apply picks from them */
+    node_id candidates[NODES_MAX];
+};
+struct command_name { /* CREATE_DB, DROP_DB, DROP_TABLE, TRUNCATE_TABLE */
+    char db[NAME_BYTES];
+    char table[NAME_BYTES];
+    bool if_exists; /* IF EXISTS, or IF NOT EXISTS for CREATE */
+    bool force;
+};
+struct command_begin {
+    struct request_key key;
+    char db[NAME_BYTES];
+    char table[NAME_BYTES]; /* "" = an explicit begin without a load */
+    char label[LABEL_BYTES];
+    char user[NAME_BYTES];
+    bool two_phase;
+    uint64_t timeout_ms; /* resolved: never 0 */
+};
+struct command_load_start {
+    struct request_key key;
+    txn_id txn;
+    char db[NAME_BYTES];
+    char table[NAME_BYTES];
+};
+struct command_load_done {
+    struct msg_load_done message; /* owned */
+};
+struct command_load_failed {
+    struct request_key key; /* txn 0: abort or fence off what this request made */
+    txn_id txn;
+    rowset_id rowset;
+    char reason[256];
+};
+struct command_finish { /* TXN_PRECOMMIT, TXN_COMMIT, TXN_ABORT */
+    txn_id txn;
+    db_id db;               /* 0 = any; else the transaction must be of this database */
+    struct request_key key; /* of the client's request: a repetition gets the same answer; zero for
+                               internal ones */
+    /* Compare-and-set for automatic aborts (rule 8): apply only if the transaction is in this
+     * state, made by this seq. 0 = unconditional. */
+    enum txn_state expect_state;
+    uint64_t expect_seq;
+    char reason[256]; /* TXN_ABORT */
+};
+struct visible_txn {
+    txn_id txn;
+    uint32_t tablet_count; /* = the transaction's publish tablets, in their order */
+    uint8_t *confirmed; /* per tablet: bit i = replica slot i has bound it (durable): owned by the
+                           command */
+    bool one_is_enough; /* TXN_VISIBLE: published for longer than publish_wait, so one good replica
+                           a tablet suffices */
+};
+struct command_visible { /* TXN_VISIBLE and TXN_CONFIRM */
+    uint32_t
+        count; /* versions in order: of two transactions of one table the older version first */
+    struct visible_txn *txns; /* owned */
+};
+struct command_behind {
+    tablet_id tablet;
+    node_id node;
+    txn_id txn; /* what it lacks */
+};
+struct command_forget {
+    uint32_t count;
+    txn_id *txns; /* owned */
+};
+struct command_cluster_init {
+    char uuid[UUID_BYTES];
+};
+
+struct command {
+    enum command_type type;
+    union {
+        struct command_cluster_init cluster_init;
+        struct command_register member;
+        struct command_create_table create_table;
+        struct command_name name;
+        struct command_begin begin;
+        struct command_load_start load_start;
+        struct command_load_done load_done;
+        struct command_load_failed load_failed;
+        struct command_finish finish;
+        struct command_visible visible;
+        struct command_behind behind;
+        struct command_forget forget;
+    };
+};
+
+void command_close(struct command *command); /* frees what it owns */
+/* Appends one command: below 200 bytes unless it is CREATE_TABLE or names many tablets or
+ * transactions. */
+void command_encode(const struct command *command, struct buf *out);
+/* One command; on error nothing is owned. TG_CORRUPT, TG_UNSUPPORTED (unknown type or version: the
+ * node must stop), TG_NOMEM. */
+int command_decode(struct cursor *cursor, struct command *command);
+
+struct batch_header {
+    uint64_t stamp_us; /* above every time used before it */
+    uint64_t elapsed_delta_ms;
+    uint32_t count;
+};
+/* A batch is its header, then `count` encoded commands, then zero bytes up to a multiple of 8
+ * (raft's rule), which the header accounts for. */
+enum { BATCH_HEADER_BYTES = 24, BATCH_ALIGN = 8 };
+
+void batch_begin(const struct batch_header *header, struct buf *out);
+void batch_end(struct buf *out); /* pads: the batch must have begun at the start of out */
+/* TG_CORRUPT, or TG_UNSUPPORTED for a format version that this program does not know. */
+int batch_decode_header(struct cursor *cursor, struct batch_header *header);
+/* After the last command: only the padding may be left. 0 or TG_CORRUPT. */
+int batch_decode_end(struct cursor *cursor);
+
+#endif
