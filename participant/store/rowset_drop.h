@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Dropping rowsets on the coordinators' word (DESIGN.md 2.4, rule 10), and listing what there is to
+ * ask about. The drops wait for the writers, in bounded pieces: for a background thread. A drop
+ * that was interrupted by a crash is listed again and goes on when it is ordered again. */
+#ifndef TG_PARTICIPANT_STORE_ROWSET_DROP_H
+#define TG_PARTICIPANT_STORE_ROWSET_DROP_H
+
+#include "participant/store/store.h"
+
+/* Drops all rowsets of a dead transaction that no version binds; this is looked at again under the
+ * writer, so that a binding that races wins or loses as a whole. Later pieces of the transaction
+ * are refused. 0; TG_NOSPACE, TG_IO: do it again. */
+int rowset_drop_txn(struct store *store, txn_id txn);
+
+/* Drops a tablet: its versions, rowsets, and what is staged for it. */
+int rowset_drop_tablet(struct store *store, tablet_id tablet);
+
+/* Up to max transactions above `after` (0: from the start) that have staged, unbound rowsets here,
+ * ascending. *count < max: there are no more; go on with the last one otherwise. */
+int rowset_drop_list(struct store *store, txn_id after, txn_id *txns, uint32_t max,
+                     uint32_t *count);
+
+#endif

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Rowsets on their way in: pieces of content, then a seal. Staged rowsets are invisible until a
+ * version binds them (version_store.h).
+ *
+ *   piece at 0 ──▶ OPEN (in memory; full extents go to the block environments as they fill)
+ *                   │ seal: bytes, blocks and digest match, all extents durable
+ *                   ▼
+ *                 SEALED (durable) ── bind ──▶ BOUND
+ *                   │ the coordinators say that the transaction is dead (rowset_drop.h)
+ *                   ▼
+ *                 gone
+ *
+ * An OPEN rowset does not outlive the process: after a restart its extents lie there, listed by
+ * transaction, until the coordinators give their word; further pieces of it get TG_STALE. A rowset
+ * of at most ROWSET_INLINE_BYTES_MAX lies beside its description, so that a small load costs one
+ * commit. */
+#ifndef TG_PARTICIPANT_STORE_ROWSET_STORE_H
+#define TG_PARTICIPANT_STORE_ROWSET_STORE_H
+
+#include "common/base/buf.h"
+#include "common/proto/msg_replicate.h"
+#include "participant/store/store.h"
+
+enum {
+    ROWSET_INLINE_BYTES_MAX = 16 * 1024, /* content of a rowset that lies with its description */
+    ROWSET_OPEN_MAX = 32 * 1024          /* rowsets being written at once; more: TG_BUSY */
+};
+
+/* Called once, on a writer thread or, before the call returns, on the caller's own: it must not
+ * block and must not call the store's waiting functions. */
+typedef void (*rowset_store_done)(void *data, int err);
+
+/* Takes one message, from a peer or from this node's own load: appends its pieces (their bytes
+ * follow one another in payload), then seals. Nothing of message or payload is needed once the call
+ * has returned. done gets 0            pieces: taken, and the writers keep up (a sender that waits
+ * for it with a bounded number of bytes outstanding is slowed to the disk's pace); seals: all of
+ * them are durable, digests and counts checked TG_INVALID   pieces and payload do not fit together,
+ * a seal does not describe its bytes TG_STALE     a piece does not follow the bytes that are here,
+ * or the rowset is not open here: pieces were lost TG_DIGEST    bytes or digest of a seal differ:
+ * nothing of this message is sealed, that rowset is forgotten TG_REFUSED   the transaction is known
+ * to be dead here TG_NOSPACE   disk or map full, or under the reserve; TG_BUSY too much is waiting;
+ * TG_NOMEM Pieces and seals may be repeated: what is here already is not taken twice. All seals of
+ * a message become durable together. Pieces of one rowset and tablet must not be handed in by two
+ * threads at once. Does not wait: fit for an event loop. */
+void rowset_store_replicate(struct store *store, const struct msg_replicate *message,
+                            struct slice payload, rowset_store_done done, void *data);
+
+/* The same for threads that may wait; returns what done would get. */
+int rowset_store_replicate_wait(struct store *store, const struct msg_replicate *message,
+                                struct slice payload);
+
+/* Transactions below this that are not bound are dead (from the coordinators): their pieces are
+ * refused. Never goes back. */
+void rowset_store_set_low_water(struct store *store, txn_id low_water);
+
+/* Rowsets being written, and bytes in memory that no extent holds yet. */
+void rowset_store_open_count(struct store *store, uint64_t *rowsets, uint64_t *bytes);
+
+#endif
