@@ -31,6 +31,7 @@ function(tidegate_room room)
   endforeach()
   target_link_libraries(${target} ${scope} ${arg_FOREIGN})
   set_property(GLOBAL APPEND PROPERTY TIDEGATE_ROOMS "${room}")
+  set_property(GLOBAL PROPERTY "TIDEGATE_FOREIGN_${target}" ${arg_FOREIGN})
 endfunction()
 
 # tidegate_program(NAME ROOM): build/bin/NAME from ROOM/main.c, once there is one.
