@@ -13,4 +13,7 @@ int config_find(const struct config_option *options, size_t count, struct slice 
 int config_set(const struct config_option *option, const char *text, void *into,
                struct tg_errmsg *msg);
 
+/* true, 1, false, 0; false for anything else. */
+bool config_parse_bool(const char *text, bool *value);
+
 #endif
