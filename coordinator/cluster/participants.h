@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How a coordinator reaches participants: one call interface, implemented on RPC clients in production and by a simulated network in tests. */
+/* How a coordinator reaches participants: one call interface, implemented on RPC clients in
+ * production and by a simulated network in tests. */
 #ifndef TG_COORDINATOR_CLUSTER_PARTICIPANTS_H
 #define TG_COORDINATOR_CLUSTER_PARTICIPANTS_H
 
@@ -8,14 +9,16 @@
 #include "common/model/ids.h"
 #include "common/proto/msg_publish.h"
 
-/* reply is NULL unless err is 0. err: 0, TG_FENCED, TG_TIMEOUT, TG_UNREACHABLE, TG_CLOSED …: none of them means that nothing was bound. */
+/* reply is NULL unless err is 0. err: 0, TG_FENCED, TG_TIMEOUT, TG_UNREACHABLE, TG_CLOSED …: none
+ * of them means that nothing was bound. */
 typedef void participants_publish_done(void *data, int err, const struct msg_publish_reply *reply);
 
 struct participants {
     const struct participants_ops *ops;
 };
 struct participants_ops {
-    /* address: the member's rpc address. done is called once, never from inside. The message stays the caller's. */
+    /* address: the member's rpc address. done is called once, never from inside. The message stays
+     * the caller's. */
     void (*publish)(struct participants *participants, node_id node, const char *address,
                     const struct msg_publish *message, uint64_t timeout_ms,
                     participants_publish_done *done, void *data);

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Participants as this leader has heard them. */
+#include "coordinator/cluster/health.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+void health_init(struct health *health, uint64_t lease_ms, uint64_t now_ms)
+{
+    memset(health, 0, sizeof *health);
+    health->lease_ms = lease_ms;
+    health->since_ms = now_ms;
+}
+
+void health_close(struct health *health)
+{
+    for (uint32_t i = 0; i < health->count; i++)
+        free(health->nodes[i].live);
+    health->count = 0;
+}
+
+void health_reset(struct health *health, uint64_t now_ms)
+{
+    health_close(health);
+    health->since_ms = now_ms;
+}
+
+const struct health_node *health_find(const struct health *health, node_id node)
+{
+    for (uint32_t i = 0; i < health->count; i++)
+        if (health->nodes[i].node == node)
+            return &health->nodes[i];
+    return NULL;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a;
+    uint64_t y = *(const uint64_t *)b;
+
+    return x < y ? -1 : x > y;
+}
+
+int health_heard(struct health *health, struct msg_heartbeat *message, uint64_t now_ms)
+{
+    struct health_node *node = (struct health_node *)health_find(health, message->node);
+
+    if (node == NULL) {
+        if (health->count == NODES_MAX)
+            return TG_LIMIT;
+        node = &health->nodes[health->count++];
+        memset(node, 0, sizeof *node);
+        node->node = message->node;
+    }
+    free(node->live);
+    node->live = message->live;
+    node->live_count = message->live_count;
+    message->live = NULL;
+    message->live_count = 0;
+    if (node->live_count > 0)
+        qsort(node->live, node->live_count, sizeof *node->live, by_value);
+    node->epoch = message->epoch;
+    node->heard_ms = now_ms;
+    node->request_high = message->request_high;
+    node->disk_free_bytes = message->disk_free_bytes;
+    node->disk_total_bytes = message->disk_total_bytes;
+    return 0;
+}
+
+bool health_is_alive(const struct health *health, node_id node, uint64_t now_ms)
+{
+    const struct health_node *n = health_find(health, node);
+
+    return now_ms - (n != NULL ? n->heard_ms : health->since_ms) <= health->lease_ms;
+}
+
+bool health_load_is_lost(const struct health *health, const struct members *members,
+                         const struct request_key *key, uint64_t now_ms)
+{
+    const struct health_node *node = health_find(health, key->node);
+
+    if (!members_is_current(members, key->node, key->epoch) ||
+        !health_is_alive(health, key->node, now_ms))
+        return true;
+    if (node == NULL || node->epoch != key->epoch || key->request > node->request_high)
+        return false;
+    return node->live_count == 0 || bsearch(&key->request, node->live, node->live_count,
+                                            sizeof *node->live, by_value) == NULL;
+}
+
+/* A staged transaction may be dropped: ABORTED in the applied log, or below the low water and so
+ * neither unfinished nor in want of a bind (rule 10). */
+static bool is_dead(const struct state *state, txn_id id)
+{
+    const struct txn *txn = txn_table_find(&state->txns, id);
+
+    return txn != NULL ? txn->state == TXN_ABORTED : id < state->txn_low_water;
+}
+
+static bool must_stop(const struct state *state, const struct msg_heartbeat *message,
+                      uint64_t request)
+{
+    struct request_key key = {message->node, message->epoch, request};
+    const struct txn *txn = txn_table_find_request(&state->txns, &key);
+
+    return txn != NULL && txn->state == TXN_ABORTED;
+}
+
+/* Ids are never used twice, so one that was given out and is unknown belongs to a table that is
+ * gone. */
+static bool is_dropped(const struct state *state, tablet_id id)
+{
+    return id < state->next_tablet && catalog_tablet(&state->catalog, id) == NULL;
+}
+
+int health_answer(const struct state *state, const struct msg_heartbeat *message,
+                  struct msg_heartbeat_reply *reply)
+{
+    memset(reply, 0, sizeof *reply);
+    reply->dead = calloc(message->staged_count + 1, sizeof *reply->dead);
+    reply->stopped = calloc(message->live_count + 1, sizeof *reply->stopped);
+    reply->dropped = calloc(message->tablet_count + 1, sizeof *reply->dropped);
+    if (reply->dead == NULL || reply->stopped == NULL || reply->dropped == NULL) {
+        msg_heartbeat_reply_close(reply);
+        return TG_NOMEM;
+    }
+    for (uint32_t i = 0; i < message->staged_count; i++)
+        if (is_dead(state, message->staged[i]))
+            reply->dead[reply->dead_count++] = message->staged[i];
+    for (uint32_t i = 0; i < message->live_count; i++)
+        if (must_stop(state, message, message->live[i]))
+            reply->stopped[reply->stopped_count++] = message->live[i];
+    for (uint32_t i = 0; i < message->tablet_count; i++)
+        if (is_dropped(state, message->tablets[i]))
+            reply->dropped[reply->dropped_count++] = message->tablets[i];
+    reply->txn_low_water = state->txn_low_water;
+    reply->closed_us = state->stamp_us;
+    return 0;
+}

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What of a transaction a participant still has to bind, and when its replicas suffice. */
+#include "coordinator/txn/publish_message.h"
+
+#include <stdlib.h>
+
+#include "common/base/check.h"
+
+int publish_message_slot(const struct tablet *tablet, node_id node)
+{
+    for (uint8_t i = 0; i < tablet->replica_count; i++)
+        if (tablet->replicas[i].node == node)
+            return i;
+    return -1;
+}
+
+/* The tablet of a publish entry, NULL if its table was dropped since. */
+static const struct tablet *live_tablet(const struct state *state, const struct txn *txn,
+                                        const struct txn_publish_tablet *publish)
+{
+    if (txn->tables[publish->table_index].gone)
+        return NULL;
+    return catalog_tablet(&state->catalog, publish->tablet);
+}
+
+static void add_rowsets(const struct txn *txn, struct publish_bind *bind)
+{
+    bind->rowsets = calloc(txn->load_count + 1, sizeof *bind->rowsets);
+    TG_CHECK(bind->rowsets != NULL);
+    for (uint32_t i = 0; i < txn->load_count; i++) { /* loads are in order of their rowset ids */
+        const struct txn_load *load = &txn->loads[i];
+
+        for (uint32_t j = 0; j < load->tablet_count; j++)
+            if (load->tablets[j].tablet == bind->tablet)
+                bind->rowsets[bind->rowset_count++] = (struct publish_rowset){
+                    .rowset = load->rowset,
+                    .digest = load->tablets[j].digest,
+                };
+    }
+}
+
+static void add_bind(struct msg_publish *message, const struct txn *txn,
+                     const struct txn_publish_tablet *publish)
+{
+    const struct txn_table_ref *table = &txn->tables[publish->table_index];
+
+    if ((message->bind_count & (message->bind_count - 1)) == 0) { /* grow at powers of two */
+        size_t room = message->bind_count == 0 ? 1 : message->bind_count * 2u;
+        struct publish_bind *binds = realloc(message->binds, room * sizeof *binds);
+
+        TG_CHECK(binds != NULL);
+        message->binds = binds;
+    }
+    struct publish_bind *bind = &message->binds[message->bind_count++];
+    *bind = (struct publish_bind){
+        .tablet = publish->tablet,
+        .table = table->table,
+        .version = table->version,
+        .prev = publish->prev,
+        .txn = txn->id,
+        .replace = table->truncate,
+    };
+    add_rowsets(txn, bind);
+}
+
+void publish_message_add(const struct state *state, const struct txn *txn, const uint8_t *bound,
+                         struct msg_publish *message)
+{
+    for (uint32_t i = 0; i < txn->publish_count && message->bind_count < PUBLISH_BINDS_MAX; i++) {
+        const struct tablet *tablet = live_tablet(state, txn, &txn->publish[i]);
+        int slot = tablet != NULL ? publish_message_slot(tablet, message->node) : -1;
+
+        if (slot >= 0 && !tablet->replicas[slot].behind && (bound[i] >> slot & 1) == 0)
+            add_bind(message, txn, &txn->publish[i]);
+    }
+}
+
+static int by_version(const void *a, const void *b)
+{
+    const struct publish_bind *x = a;
+    const struct publish_bind *y = b;
+
+    if (x->version != y->version)
+        return x->version < y->version ? -1 : 1;
+    return x->tablet < y->tablet ? -1 : x->tablet > y->tablet;
+}
+
+void publish_message_sort(struct msg_publish *message)
+{
+    qsort(message->binds, message->bind_count, sizeof *message->binds, by_version);
+}
+
+/* How many replicas that are not behind there are, and how many of them have bound. */
+static void count(const struct tablet *tablet, uint8_t bound, unsigned *good, unsigned *done)
+{
+    *good = 0;
+    *done = 0;
+    for (uint8_t i = 0; i < tablet->replica_count; i++) {
+        if (tablet->replicas[i].behind)
+            continue;
+        ++*good;
+        *done += bound >> i & 1;
+    }
+}
+
+bool publish_message_has_quorum(const struct state *state, const struct txn *txn,
+                                const uint8_t *bound, bool one)
+{
+    for (uint32_t i = 0; i < txn->publish_count; i++) {
+        const struct tablet *tablet = live_tablet(state, txn, &txn->publish[i]);
+        unsigned good, done;
+
+        if (tablet == NULL)
+            continue;
+        count(tablet, bound[i], &good, &done);
+        if (done < (one ? 1u : tablet->replica_count / 2u + 1u))
+            return false;
+    }
+    return true;
+}
+
+bool publish_message_is_complete(const struct state *state, const struct txn *txn,
+                                 const uint8_t *bound)
+{
+    for (uint32_t i = 0; i < txn->publish_count; i++) {
+        const struct tablet *tablet = live_tablet(state, txn, &txn->publish[i]);
+        unsigned good, done;
+
+        if (tablet == NULL)
+            continue;
+        count(tablet, bound[i], &good, &done);
+        if (done < good)
+            return false;
+    }
+    return true;
+}
