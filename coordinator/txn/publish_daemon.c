@@ -169,7 +169,7 @@ static void take_status(struct publish_daemon *d, node_id node, const struct pub
     const struct state *state = consensus_state(d->consensus);
     const struct txn *txn = txn_table_find(&state->txns, bind->txn);
     const struct tablet *tablet = catalog_tablet(&state->catalog, bind->tablet);
-    int slot = tablet != NULL ? publish_message_slot(tablet, node) : -1;
+    int slot = tablet != NULL ? tablet_slot(tablet, node) : -1;
 
     if (txn == NULL || txn->confirmed || slot < 0)
         return;
@@ -332,6 +332,22 @@ static bool is_next(struct reach **reaches, const struct state *state, const str
     return true;
 }
 
+/* Enough replicas of every tablet, not counting those that are behind (rule 3). Not the whole of
+ * txn_may_become_visible: what is next in order is judged here by what is under way. */
+static bool has_quorum(const struct state *state, const struct txn *txn, const uint8_t *bound,
+                       bool one_is_enough)
+{
+    for (uint32_t i = 0; i < txn->publish_count; i++) {
+        const struct tablet *tablet = txn->tables[txn->publish[i].table_index].gone
+                                          ? NULL
+                                          : catalog_tablet(&state->catalog, txn->publish[i].tablet);
+
+        if (tablet != NULL && !tablet_published(tablet, bound[i], one_is_enough))
+            return false;
+    }
+    return true;
+}
+
 /* Proposes VISIBLE for every transaction that has its quorum and whose versions are next in all its
  * tables, and CONFIRM for visible ones whose last straggler has answered. The publishing list is in
  * order of commit, so one pass finds them all. */
@@ -357,7 +373,7 @@ static void propose_progress(struct publish_daemon *d)
         if (!is_next(&reaches, state, txn))
             continue;
         if (!p->proposed) {
-            if (!publish_message_has_quorum(state, txn, p->bound, one) ||
+            if (!has_quorum(state, txn, p->bound, one) ||
                 (visible != NULL && visible->command.visible.count == PUBLISH_VISIBLE_MAX))
                 continue;
             add_txn(&visible, COMMAND_TXN_VISIBLE, p, one);

@@ -6,14 +6,6 @@
 
 #include "common/base/check.h"
 
-int publish_message_slot(const struct tablet *tablet, node_id node)
-{
-    for (uint8_t i = 0; i < tablet->replica_count; i++)
-        if (tablet->replicas[i].node == node)
-            return i;
-    return -1;
-}
-
 /* The tablet of a publish entry, NULL if its table was dropped since. */
 static const struct tablet *live_tablet(const struct state *state, const struct txn *txn,
                                         const struct txn_publish_tablet *publish)
@@ -68,7 +60,7 @@ void publish_message_add(const struct state *state, const struct txn *txn, const
 {
     for (uint32_t i = 0; i < txn->publish_count && message->bind_count < PUBLISH_BINDS_MAX; i++) {
         const struct tablet *tablet = live_tablet(state, txn, &txn->publish[i]);
-        int slot = tablet != NULL ? publish_message_slot(tablet, message->node) : -1;
+        int slot = tablet != NULL ? tablet_slot(tablet, message->node) : -1;
 
         if (slot >= 0 && !tablet->replicas[slot].behind && (bound[i] >> slot & 1) == 0)
             add_bind(message, txn, &txn->publish[i]);
@@ -90,46 +82,14 @@ void publish_message_sort(struct msg_publish *message)
     qsort(message->binds, message->bind_count, sizeof *message->binds, by_version);
 }
 
-/* How many replicas that are not behind there are, and how many of them have bound. */
-static void count(const struct tablet *tablet, uint8_t bound, unsigned *good, unsigned *done)
-{
-    *good = 0;
-    *done = 0;
-    for (uint8_t i = 0; i < tablet->replica_count; i++) {
-        if (tablet->replicas[i].behind)
-            continue;
-        ++*good;
-        *done += bound >> i & 1;
-    }
-}
-
-bool publish_message_has_quorum(const struct state *state, const struct txn *txn,
-                                const uint8_t *bound, bool one)
-{
-    for (uint32_t i = 0; i < txn->publish_count; i++) {
-        const struct tablet *tablet = live_tablet(state, txn, &txn->publish[i]);
-        unsigned good, done;
-
-        if (tablet == NULL)
-            continue;
-        count(tablet, bound[i], &good, &done);
-        if (done < (one ? 1u : tablet->replica_count / 2u + 1u))
-            return false;
-    }
-    return true;
-}
-
 bool publish_message_is_complete(const struct state *state, const struct txn *txn,
                                  const uint8_t *bound)
 {
     for (uint32_t i = 0; i < txn->publish_count; i++) {
         const struct tablet *tablet = live_tablet(state, txn, &txn->publish[i]);
-        unsigned good, done;
 
-        if (tablet == NULL)
-            continue;
-        count(tablet, bound[i], &good, &done);
-        if (done < good)
+        if (tablet != NULL &&
+            ((bound[i] | tablet_behind(tablet)) & tablet_all(tablet)) != tablet_all(tablet))
             return false;
     }
     return true;

@@ -10,8 +10,6 @@
 #include "common/proto/msg_publish.h"
 #include "coordinator/state/state.h"
 
-/* Slot of the node among the tablet's replicas, -1 if it holds none. */
-int publish_message_slot(const struct tablet *tablet, node_id node);
 /* Adds to message (for message->node) a bind for each tablet of txn that the node has a good
  * replica of and has not bound. bound: per publish tablet the slots that have. Dropped tables are
  * left out. */
@@ -19,10 +17,6 @@ void publish_message_add(const struct state *state, const struct txn *txn, const
                          struct msg_publish *message);
 /* By version, then tablet: each tablet's versions in order. */
 void publish_message_sort(struct msg_publish *message);
-/* A majority of every tablet's replicas, behind ones not counted (rule 3), has bound it; with
- * `one`, a single good one suffices. */
-bool publish_message_has_quorum(const struct state *state, const struct txn *txn,
-                                const uint8_t *bound, bool one);
 /* Every replica that is not behind has bound it. */
 bool publish_message_is_complete(const struct state *state, const struct txn *txn,
                                  const uint8_t *bound);
