@@ -26,6 +26,8 @@ struct convert {
     uint64_t flags;
 };
 
+/* Loops read their fields from a copy of the job: a store of a value could, for all the compiler
+ * knows, change the original. */
 static inline const char *field(const struct convert *c, uint32_t i, uint32_t *len)
 {
     uint32_t begin = c->begins[i * c->stride];
@@ -87,10 +89,11 @@ static __attribute__((noinline)) void careful_field(struct convert *c, uint32_t 
 #define CONVERT_LOOP(name, c_type, parsed)                   \
     static void name(struct convert *c)                      \
     {                                                        \
+        const struct convert job = *c;                       \
         c_type *to = (c_type *)c->out->fixed + c->out->rows; \
-        for (uint32_t i = 0; i < c->count; i++) {            \
+        for (uint32_t i = 0; i < job.count; i++) {           \
             uint32_t len;                                    \
-            const char *p = field(c, i, &len);               \
+            const char *p = field(&job, i, &len);            \
             if (__builtin_expect(!(parsed), 0))              \
                 careful_field(c, i, p, len);                 \
         }                                                    \
@@ -107,7 +110,7 @@ static inline bool boolean_field(const char *p, uint32_t len, int8_t *value)
 #define INTEGER_FIELD(name, c_type)                                     \
     static inline bool name(const char *p, uint32_t len, c_type *value) \
     {                                                                   \
-        int64_t integer;                                                \
+        int64_t integer = 0;                                            \
         bool parsed = fast_integer(p, len, &integer);                   \
         *value = (c_type)integer;                                       \
         return parsed && *value == integer;                             \
@@ -130,12 +133,13 @@ CONVERT_LOOP(convert_date, uint32_t, fast_date(p, len, &to[i]))
 
 static void convert_decimal64(struct convert *c)
 {
+    const struct convert job = *c;
     int64_t *to = (int64_t *)c->out->fixed + c->out->rows;
     const uint32_t scale = c->type.scale;
     const uint64_t limit = TYPE_POW10[c->type.precision];
-    for (uint32_t i = 0; i < c->count; i++) {
+    for (uint32_t i = 0; i < job.count; i++) {
         uint32_t len;
-        const char *p = field(c, i, &len);
+        const char *p = field(&job, i, &len);
         if (__builtin_expect(!fast_decimal(p, len, scale, limit, &to[i]), 0))
             careful_field(c, i, p, len);
     }
@@ -143,15 +147,16 @@ static void convert_decimal64(struct convert *c)
 
 static void convert_decimal128(struct convert *c)
 {
+    const struct convert job = *c;
     __int128 *to = (__int128 *)c->out->fixed + c->out->rows;
     const uint32_t scale = c->type.scale;
     /* The fast parser is for what fits 64 bits, which most values of wide types do. */
     const bool fast = scale <= DECIMAL_PRECISION_64_MAX;
     const uint64_t limit = TYPE_POW10[DECIMAL_PRECISION_64_MAX];
-    for (uint32_t i = 0; i < c->count; i++) {
+    for (uint32_t i = 0; i < job.count; i++) {
         uint32_t len;
         int64_t value;
-        const char *p = field(c, i, &len);
+        const char *p = field(&job, i, &len);
         if (fast && fast_decimal(p, len, scale, limit, &value))
             to[i] = value;
         else
@@ -161,11 +166,12 @@ static void convert_decimal128(struct convert *c)
 
 static void convert_datetime(struct convert *c)
 {
+    const struct convert job = *c;
     int64_t *to = (int64_t *)c->out->fixed + c->out->rows;
     const uint32_t scale = c->type.scale;
-    for (uint32_t i = 0; i < c->count; i++) {
+    for (uint32_t i = 0; i < job.count; i++) {
         uint32_t len;
-        const char *p = field(c, i, &len);
+        const char *p = field(&job, i, &len);
         if (__builtin_expect(!fast_datetime(p, len, scale, &to[i]), 0))
             careful_field(c, i, p, len);
     }
@@ -174,13 +180,14 @@ static void convert_datetime(struct convert *c)
 /* Bytes and ends of the rows lie behind those of the vector until commit. */
 static void convert_bytes(struct convert *c)
 {
+    const struct convert job = *c;
     struct vector *out = c->out;
     uint32_t *row_ends = out->ends + out->rows;
     uint8_t *to = out->bytes + out->bytes_len;
     const uint32_t limit = c->type.kind == TYPE_STRING ? STRING_BYTES_MAX : c->type.length;
-    for (uint32_t i = 0; i < c->count; i++) {
+    for (uint32_t i = 0; i < job.count; i++) {
         uint32_t len;
-        const char *p = field(c, i, &len);
+        const char *p = field(&job, i, &len);
         if (is_null_field(p, len)) {
             set_null(c, i);
             len = 0;
@@ -215,13 +222,14 @@ static enum type_parse_result check_json(struct json_pool *pool, struct column_t
 
 static void convert_json(struct convert *c)
 {
+    const struct convert job = *c;
     struct vector *out = c->out;
     uint32_t *row_ends = out->ends + out->rows;
     uint8_t *to = out->bytes + out->bytes_len;
     struct json_pool *pool = json_pool_open();
-    for (uint32_t i = 0; i < c->count; i++) {
+    for (uint32_t i = 0; i < job.count; i++) {
         uint32_t len;
-        const char *p = field(c, i, &len);
+        const char *p = field(&job, i, &len);
         enum type_parse_result result = TYPE_PARSED;
         bool null = is_null_field(p, len);
         if (!null)

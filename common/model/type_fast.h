@@ -20,11 +20,14 @@
 #define FAST_HIGH UINT64_C(0x8080808080808080)
 #define FAST_ONES UINT64_C(0x0101010101010101)
 
+/* The compiler finds them too large for a loop's body; a call would cost as much as the work. */
+#define FAST_INLINE static inline __attribute__((always_inline))
+
 enum { FAST_POW10_MAX = 19 };
 extern const uint64_t TYPE_POW10[FAST_POW10_MAX + 1];
 
 /* Eight bytes that are digits 0..9, first digit lowest, to their number. */
-static inline uint64_t fast_eight(uint64_t w)
+FAST_INLINE uint64_t fast_eight(uint64_t w)
 {
     w = w * 10 + (w >> 8);
     return ((w & UINT64_C(0x000000FF000000FF)) * UINT64_C(0x000F424000000064) +
@@ -33,19 +36,19 @@ static inline uint64_t fast_eight(uint64_t w)
 }
 
 /* Non-zero if a byte of w is not in 0..9. */
-static inline uint64_t fast_not_digits(uint64_t w)
+FAST_INLINE uint64_t fast_not_digits(uint64_t w)
 {
     return (w | (w + FAST_NINES)) & FAST_HIGH;
 }
 
 /* The first len (1..8) bytes less '0', moved to the top: what is below counts as leading zeros. */
-static inline uint64_t fast_load(const char *p, uint32_t len)
+FAST_INLINE uint64_t fast_load(const char *p, uint32_t len)
 {
     return (load_u64le(p) ^ FAST_ZEROS) << (64 - 8 * len);
 }
 
 /* 1..19 digits without a sign. */
-static inline bool fast_digits(const char *p, uint32_t len, uint64_t *value)
+FAST_INLINE bool fast_digits(const char *p, uint32_t len, uint64_t *value)
 {
     if (len <= 8) {
         uint64_t w = fast_load(p, len);
@@ -64,7 +67,7 @@ static inline bool fast_digits(const char *p, uint32_t len, uint64_t *value)
     return (fast_not_digits(high) | fast_not_digits(middle) | fast_not_digits(low)) == 0;
 }
 
-static inline bool fast_integer(const char *p, uint32_t len, int64_t *value)
+FAST_INLINE bool fast_integer(const char *p, uint32_t len, int64_t *value)
 {
     uint32_t negative = *p == '-';
     p += negative;
@@ -80,7 +83,7 @@ static inline bool fast_integer(const char *p, uint32_t len, int64_t *value)
 
 /* Takes the '.' out of digits that lie at the top of w; *fraction gets the number of digits behind
  * it. */
-static inline uint64_t fast_drop_dot(uint64_t w, uint32_t *fraction)
+FAST_INLINE uint64_t fast_drop_dot(uint64_t w, uint32_t *fraction)
 {
     uint64_t x = w ^ (FAST_ONES * ('.' ^ '0'));
     uint64_t hit = (x - FAST_ONES) & ~x & FAST_HIGH;
@@ -96,7 +99,7 @@ static inline uint64_t fast_drop_dot(uint64_t w, uint32_t *fraction)
 }
 
 /* The same for two words, `high` holding the first digits. */
-static inline void fast_drop_dot_wide(uint64_t *high, uint64_t *low, uint32_t *fraction)
+FAST_INLINE void fast_drop_dot_wide(uint64_t *high, uint64_t *low, uint32_t *fraction)
 {
     uint64_t without = fast_drop_dot(*high, fraction);
     if (without != *high || *fraction > 0) { /* the dot is in the first word */
@@ -113,41 +116,60 @@ static inline void fast_drop_dot_wide(uint64_t *high, uint64_t *low, uint32_t *f
     *high <<= 8;
 }
 
-/* Up to 16 characters of digits with at most one dot, brought to the scale of the type without
- * rounding. For DECIMAL of at most 18 digits; limit = 10^precision. */
-static inline bool fast_decimal(const char *p, uint32_t len, uint32_t scale, uint64_t limit,
-                                int64_t *value)
+/* One to eight digits, the dot, and exactly `scale` (1..8) digits: how programs write most columns.
+ * No search for the dot. */
+FAST_INLINE bool fast_decimal_full(const char *p, uint32_t len, uint32_t scale, uint64_t *magnitude)
 {
-    uint32_t negative = *p == '-';
-    p += negative;
-    len -= negative;
+    uint32_t whole = len - 1 - scale;
+    if (whole - 1 >= 8 || scale - 1 >= 8 || p[whole] != '.')
+        return false;
+    uint64_t high = fast_load(p, whole);
+    uint64_t low = fast_load(p + whole + 1, scale);
+    *magnitude = fast_eight(high) * TYPE_POW10[scale] + fast_eight(low);
+    return (fast_not_digits(high) | fast_not_digits(low)) == 0;
+}
+
+/* Up to 16 characters of digits with at most one dot, brought to the scale. */
+static inline bool fast_decimal_any(const char *p, uint32_t len, uint32_t scale,
+                                    uint64_t *magnitude)
+{
     uint32_t fraction;
-    uint64_t magnitude;
     if (len - 1 < 8) {
         uint64_t w = fast_drop_dot(fast_load(p, len), &fraction);
         if (fast_not_digits(w) != 0)
             return false;
-        magnitude = fast_eight(w);
+        *magnitude = fast_eight(w);
     } else if (len - 9 < 8) {
         uint64_t high = fast_load(p, len - 8);
         uint64_t low = load_u64le(p + len - 8) ^ FAST_ZEROS;
         fast_drop_dot_wide(&high, &low, &fraction);
         if ((fast_not_digits(high) | fast_not_digits(low)) != 0)
             return false;
-        magnitude = fast_eight(high) * 100000000 + fast_eight(low);
+        *magnitude = fast_eight(high) * 100000000 + fast_eight(low);
     } else {
         return false;
     }
-    if (fraction > scale || (len == 1 && *p == '.') ||
-        __builtin_mul_overflow(magnitude, TYPE_POW10[scale - fraction], &magnitude) ||
-        magnitude >= limit)
+    return fraction <= scale && (len > 1 || *p != '.') &&
+           !__builtin_mul_overflow(*magnitude, TYPE_POW10[scale - fraction], magnitude);
+}
+
+/* For DECIMAL of at most 18 digits, where no rounding is needed; limit = 10^precision. */
+FAST_INLINE bool fast_decimal(const char *p, uint32_t len, uint32_t scale, uint64_t limit,
+                              int64_t *value)
+{
+    uint32_t negative = *p == '-';
+    uint64_t magnitude;
+    p += negative;
+    len -= negative;
+    if (!fast_decimal_full(p, len, scale, &magnitude) &&
+        !fast_decimal_any(p, len, scale, &magnitude))
         return false;
     *value = (int64_t)(negative ? 0 - magnitude : magnitude);
-    return true;
+    return magnitude < limit;
 }
 
 /* Leap years too; month and day may be anything below 256. */
-static inline bool fast_day_exists(uint32_t year, uint32_t month, uint32_t day)
+FAST_INLINE bool fast_day_exists(uint32_t year, uint32_t month, uint32_t day)
 {
     static const uint8_t DAYS[16] = {0, 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31, 0, 0, 0};
     if (month > 12 || day == 0)
@@ -158,7 +180,7 @@ static inline bool fast_day_exists(uint32_t year, uint32_t month, uint32_t day)
 }
 
 /* "YYYY-MM-DD": the ten bytes at p. */
-static inline bool fast_date_at(const char *p, uint32_t *date)
+FAST_INLINE bool fast_date_at(const char *p, uint32_t *date)
 {
     /* Digits become 0..9 and the two dashes 0; a dash's byte must be exactly that. */
     uint64_t w = load_u64le(p) ^ UINT64_C(0x2D30302D30303030);
@@ -175,13 +197,13 @@ static inline bool fast_date_at(const char *p, uint32_t *date)
     return fast_day_exists(year, month, day);
 }
 
-static inline bool fast_date(const char *p, uint32_t len, uint32_t *date)
+FAST_INLINE bool fast_date(const char *p, uint32_t len, uint32_t *date)
 {
     return len == 10 && fast_date_at(p, date);
 }
 
 /* "YYYY-MM-DD hh:mm:ss" or with T, and a fraction of at most `scale` digits. */
-static inline bool fast_datetime(const char *p, uint32_t len, uint32_t scale, int64_t *datetime)
+FAST_INLINE bool fast_datetime(const char *p, uint32_t len, uint32_t scale, int64_t *datetime)
 {
     uint32_t date;
     if (len - 19 > 7 || len == 20 || (p[10] != ' ' && p[10] != 'T') || !fast_date_at(p, &date))

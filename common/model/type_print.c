@@ -107,7 +107,8 @@ static size_t print_special(double v, char out[TYPE_TEXT_MAX])
     return strlen(text);
 }
 
-/* The fewest digits that read back as the same value. */
+/* Fifteen digits, which every short decimal survives, or the one or two more that read back as the
+ * same value. */
 static size_t print_double(double v, char out[TYPE_TEXT_MAX])
 {
     if (!isfinite(v))
