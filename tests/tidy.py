@@ -18,7 +18,8 @@ FUNCTION_LINES_LONG = 80  # a warning beyond
 PURE = ["common/proto", "common/model", "common/base"]
 COMMON = PURE + ["common/net"]
 COORDINATOR_LOW = ["coordinator/consensus", "coordinator/cluster", "coordinator/state"] + COMMON
-COORDINATOR_MID = ["coordinator/txn", "coordinator/service", "coordinator/ddl"] + COORDINATOR_LOW
+COORDINATOR_MID = ["coordinator/txn", "coordinator/service", "coordinator/query", "coordinator/ddl"] + COORDINATOR_LOW
+COORDINATOR_TOP = ["coordinator/dispatch"] + COORDINATOR_MID
 PARTICIPANT_LOW = ["participant/tablet", "participant/link", "participant/rowset",
                    "participant/store"] + COMMON
 PARTICIPANT_MID = ["participant/ingest", "participant/read",
@@ -36,9 +37,11 @@ ARROWS = {
     "coordinator/cluster": ["coordinator/state"] + COMMON,
     "coordinator/txn": COORDINATOR_LOW,
     "coordinator/service": COORDINATOR_LOW,
-    "coordinator/rpc": COORDINATOR_MID,
-    "coordinator/api": COORDINATOR_MID,
-    "coordinator": ["coordinator/api", "coordinator/rpc"] + COORDINATOR_MID,
+    "coordinator/query": ["coordinator/ddl"] + COORDINATOR_LOW,
+    "coordinator/dispatch": COORDINATOR_MID,
+    "coordinator/rpc": COORDINATOR_TOP,
+    "coordinator/api": COORDINATOR_TOP,
+    "coordinator": ["coordinator/api", "coordinator/rpc"] + COORDINATOR_TOP,
     "participant/store": COMMON,
     "participant/rowset": ["participant/store"] + COMMON,
     "participant/tablet": ["participant/rowset", "participant/store"] + COMMON,

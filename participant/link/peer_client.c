@@ -5,31 +5,28 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
-struct peer {
-    node_id node;
-    struct rpc_client *client;
-};
+#include "common/net/rpc_pool.h"
 
 struct peer_clients {
     struct loop *loop;
-    char *secret;
-    bool closed;
-    uint32_t count;
-    struct peer list[NODES_MAX];
+    struct rpc_pool pool;
 };
 
 int peer_clients_open(struct loop *loop, const char *secret, struct peer_clients **peers,
                       struct tg_errmsg *msg)
 {
     struct peer_clients *p = calloc(1, sizeof *p);
+    int err;
 
-    if (p == NULL || (p->secret = strdup(secret)) == NULL) {
-        free(p);
+    if (p == NULL)
         return tg_fail(msg, TG_NOMEM, "no memory for the peers' connections");
-    }
     p->loop = loop;
+    err = rpc_pool_init(&p->pool, loop, secret, msg);
+    if (err != 0) {
+        free(p);
+        return err;
+    }
     *peers = p;
     return 0;
 }
@@ -38,46 +35,16 @@ void peer_clients_close(struct peer_clients *peers)
 {
     if (peers == NULL)
         return;
-    peers->closed = true;
-    for (uint32_t i = 0; i < peers->count; i++)
-        rpc_client_close(peers->list[i].client);
-    peers->count = 0;
-    free(peers->secret);
+    rpc_pool_close(&peers->pool);
     free(peers);
-}
-
-/* A node that came back at another address gets a new connection. */
-static struct rpc_client *client_of(struct peer_clients *peers, node_id node, const char *address,
-                                    struct tg_errmsg *msg)
-{
-    struct peer *peer = NULL;
-
-    for (uint32_t i = 0; i < peers->count && peer == NULL; i++)
-        if (peers->list[i].node == node)
-            peer = &peers->list[i];
-    if (peer != NULL && strcmp(rpc_client_address(peer->client), address) == 0)
-        return peer->client;
-    if (peer == NULL && peers->count == NODES_MAX) {
-        tg_fail(msg, TG_LIMIT, "more than %d peers", NODES_MAX);
-        return NULL;
-    }
-    struct rpc_client *client;
-    if (rpc_client_open(peers->loop, address, peers->secret, &client, msg) != 0)
-        return NULL;
-    if (peer != NULL)
-        rpc_client_close(peer->client);
-    else
-        peer = &peers->list[peers->count++];
-    peer->node = node;
-    peer->client = client;
-    return client;
 }
 
 static void send_on_loop(struct loop_call *post)
 {
     struct peer_call *call = post->data;
     struct tg_errmsg msg = {{0}};
-    struct rpc_client *client = client_of(call->peers, call->node, call->address, &msg);
+    struct rpc_client *client =
+        rpc_pool_client(&call->peers->pool, call->node, call->address, &msg);
 
     if (client == NULL) {
         struct rpc_reply reply = {.err = TG_UNREACHABLE, .message = msg.text};

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One RPC connection to each node of a kind. */
+#include "common/net/rpc_pool.h"
+
+#include <stdio.h>
+#include <string.h>
+
+int rpc_pool_init(struct rpc_pool *pool, struct loop *loop, const char *secret,
+                  struct tg_errmsg *msg)
+{
+    memset(pool, 0, sizeof *pool);
+    pool->loop = loop;
+    if (strlen(secret) >= sizeof pool->secret)
+        return tg_fail(msg, TG_TOO_LARGE, "the cluster secret is longer than %zu bytes",
+                       sizeof pool->secret - 1);
+    snprintf(pool->secret, sizeof pool->secret, "%s", secret);
+    return 0;
+}
+
+void rpc_pool_close(struct rpc_pool *pool)
+{
+    while (pool->count > 0)
+        rpc_client_close(pool->nodes[--pool->count].client);
+}
+
+struct rpc_client *rpc_pool_client(struct rpc_pool *pool, uint64_t node, const char *address,
+                                   struct tg_errmsg *msg)
+{
+    struct rpc_pool_node *found = NULL;
+    struct rpc_client *client;
+
+    for (unsigned i = 0; i < pool->count && found == NULL; i++)
+        if (pool->nodes[i].node == node)
+            found = &pool->nodes[i];
+    if (found != NULL && strcmp(rpc_client_address(found->client), address) == 0)
+        return found->client;
+    if (found == NULL && pool->count == RPC_POOL_NODES_MAX) {
+        tg_fail(msg, TG_LIMIT, "more than %d nodes", RPC_POOL_NODES_MAX);
+        return NULL;
+    }
+    if (rpc_client_open(pool->loop, address, pool->secret, &client, msg) != 0)
+        return NULL;
+    if (found != NULL)
+        rpc_client_close(found->client);
+    else
+        found = &pool->nodes[pool->count++];
+    found->node = node;
+    found->client = client;
+    return client;
+}

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* MSG_REGISTER and MSG_HEARTBEAT on the leader. */
+#include "coordinator/dispatch/dispatch_member.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/check.h"
+#include "common/base/log.h"
+
+struct register_call {
+    struct consensus_request request;
+    struct dispatch *dispatch;
+    dispatch_done *done;
+    void *data;
+};
+
+static void register_applied(struct consensus_request *request, int err,
+                             const struct apply_result *result)
+{
+    struct register_call *call = request->data;
+    struct msg_register_reply reply = {0};
+    struct buf head = BUF_INIT;
+    const char *sentence = err != 0 ? tg_err_sentence(err) : result->msg.text;
+
+    if (err == 0)
+        err = result->err;
+    if (err == 0) {
+        const struct state *state = consensus_state(call->dispatch->consensus);
+
+        reply.node = result->node;
+        reply.epoch = result->epoch;
+        memcpy(reply.cluster_uuid, state->cluster_uuid, sizeof reply.cluster_uuid);
+        msg_register_reply_encode(&reply, &head);
+        log_info("members", "registered node=%u epoch=%lu", reply.node, reply.epoch);
+    }
+    call->done(call->data, err, sentence, slice_of(head.data, head.len));
+    buf_close(&head);
+    free(call);
+}
+
+int dispatch_member_register(struct dispatch *dispatch, struct slice head, dispatch_done *done,
+                             void *data)
+{
+    struct command command = {.type = COMMAND_MEMBER_REGISTER};
+    struct register_call *call;
+    int err = msg_register_decode(head, &command.member.message);
+
+    if (err != 0)
+        return err;
+    call = calloc(1, sizeof *call);
+    TG_CHECK(call != NULL);
+    call->request.done = register_applied;
+    call->request.data = call;
+    call->dispatch = dispatch;
+    call->done = done;
+    call->data = data;
+    consensus_propose(dispatch->consensus, &command, &call->request);
+    return 0;
+}
+
+int dispatch_member_heartbeat(struct dispatch *dispatch, struct slice head, dispatch_done *done,
+                              void *data)
+{
+    const struct state *state = consensus_state(dispatch->consensus);
+    struct msg_heartbeat message;
+    struct msg_heartbeat_reply reply;
+    struct buf out = BUF_INIT;
+    int err = msg_heartbeat_decode(head, &message);
+
+    if (err != 0)
+        return err;
+    if (!members_is_current(&state->members, message.node, message.epoch))
+        err = TG_FENCED;
+    if (err == 0)
+        err = health_answer(state, &message, &reply);
+    if (err == 0) {
+        reply.closed_position = dispatch->consensus->ops->applied_index(dispatch->consensus);
+        err = health_heard(dispatch->health, &message, clock_monotonic_ms(dispatch->clock));
+        msg_heartbeat_reply_encode(&reply, &out);
+        msg_heartbeat_reply_close(&reply);
+    }
+    msg_heartbeat_close(&message);
+    done(data, err, tg_err_sentence(err), slice_of(out.data, out.len));
+    buf_close(&out);
+    return 0;
+}
