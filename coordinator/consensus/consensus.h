@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the rest of a coordinator sees of consensus: propose a command, wait until reads are safe, know who leads. raft is behind this and
- * nowhere else; a test brings a log of one. Everything happens on the loop's thread. */
+/* What the rest of a coordinator sees of consensus: propose a command, wait until reads are safe,
+ * know who leads. raft is behind this and nowhere else; a test brings a log of one. Everything
+ * happens on the loop's thread. */
 #ifndef TG_COORDINATOR_CONSENSUS_CONSENSUS_H
 #define TG_COORDINATOR_CONSENSUS_CONSENSUS_H
 
@@ -12,9 +13,10 @@
 
 /* A proposal on its way. Owned by the caller, must live until done. */
 struct consensus_request {
-    /* err 0: applied here, result says what it did. TG_NOT_LEADER: refused, certainly not in the log. TG_UNKNOWN_OUTCOME: leadership was lost
-     * meanwhile, it may or may not come to be: look at the state of the next leader. TG_BUSY: the queue is full. TG_NOSPACE: the log's disk
-     * is under its reserve. Never called from inside consensus_propose. */
+    /* err 0: applied here, result says what it did. TG_NOT_LEADER: refused, certainly not in the
+     * log. TG_UNKNOWN_OUTCOME: leadership was lost meanwhile, it may or may not come to be: look at
+     * the state of the next leader. TG_BUSY: the queue is full. TG_NOSPACE: the log's disk is under
+     * its reserve. Never called from inside consensus_propose. */
     void (*done)(struct consensus_request *request, int err, const struct apply_result *result);
     void *data;
     struct consensus_request *next; /* consensus' own from here on */
@@ -29,29 +31,33 @@ struct consensus {
 };
 
 struct consensus_ops {
-    /* Encodes the command at once (it stays the caller's) and puts it into the next batch. Batches form by what is waiting: one entry in
-     * flight, flushed at the end of each loop turn. */
+    /* Encodes the command at once (it stays the caller's) and puts it into the next batch. Batches
+     * form by what is waiting: one entry in flight, flushed at the end of each loop turn. */
     void (*propose)(struct consensus *consensus, const struct command *command,
                     struct consensus_request *request);
-    /* Done with err 0 once this node is proven to lead at a moment after the call and everything committed before was applied here;
-     * closes_us: additionally a batch with a stamp ≥ closes_us was applied (0: any). Shared by all that wait. result is NULL. */
+    /* Done with err 0 once this node is proven to lead at a moment after the call and everything
+     * committed before was applied here; closes_us: additionally a batch with a stamp ≥ closes_us
+     * was applied (0: any). Shared by all that wait. result is NULL. */
     void (*barrier)(struct consensus *consensus, uint64_t closes_us,
                     struct consensus_request *request);
-    bool (*is_leader)(const struct consensus *consensus);   /* leads, and has applied a barrier of its own term */
-    uint64_t (*leader)(const struct consensus *consensus);  /* raft id of the leader as far as known, 0 = unknown */
+    bool (*is_leader)(
+        const struct consensus *consensus); /* leads, and has applied a barrier of its own term */
+    uint64_t (*leader)(
+        const struct consensus *consensus); /* raft id of the leader as far as known, 0 = unknown */
     uint64_t (*term)(const struct consensus *consensus);
     uint64_t (*applied_index)(const struct consensus *consensus);
     const struct state *(*state)(const struct consensus *consensus);
     /* The larger of wall clock and the last stamp used. */
     uint64_t (*now_us)(const struct consensus *consensus);
-    /* elapsed_ms of the state plus what has passed since the last batch, on this leader's monotonic clock. */
+    /* elapsed_ms of the state plus what has passed since the last batch, on this leader's monotonic
+     * clock. */
     uint64_t (*elapsed_ms)(const struct consensus *consensus);
 };
 
 /* What consensus tells: at most one observer, set before start. */
 struct consensus_observer {
-    void (*leadership)(void *data, bool leads);   /* gained (is_leader true from now on) or lost */
-    void (*applied)(void *data);                  /* a batch was applied, after its requests' done */
+    void (*leadership)(void *data, bool leads); /* gained (is_leader true from now on) or lost */
+    void (*applied)(void *data);                /* a batch was applied, after its requests' done */
     void *data;
 };
 

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Consensus on the raft library, over whatever raft_io carries its messages and bytes: libuv's in
+ * production (raft_node), memory in the simulation. Everything happens on one thread;
+ * raft_core_turn does what gathered since the last turn, and is the only place from which raft is
+ * asked to append.
+ *
+ *   raft LEADER ──▶ barrier of the own term ──applied──▶ leads: takes commands ──term changed──▶
+ * follows */
+#ifndef TG_COORDINATOR_CONSENSUS_RAFT_CORE_H
+#define TG_COORDINATOR_CONSENSUS_RAFT_CORE_H
+
+#include <raft.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/base/clock.h"
+#include "common/base/err.h"
+#include "common/model/ids.h"
+#include "coordinator/consensus/consensus.h"
+#include "coordinator/consensus/proposer.h"
+#include "coordinator/consensus/raft_fsm.h"
+#include "coordinator/state/state.h"
+
+struct raft_core_options {
+    uint64_t id;
+    const char *address; /* what peers call this server */
+    uint32_t window;     /* entries in flight: 1..PROPOSER_WINDOW_MAX */
+    unsigned election_timeout_ms;
+    unsigned heartbeat_ms;
+    unsigned install_snapshot_timeout_ms;
+    uint64_t snapshot_bytes;   /* of log between snapshots */
+    uint32_t snapshot_entries; /* the same in entries; 0: RAFT_FSM_SNAPSHOT_ENTRIES_MAX */
+    struct clock *clock;
+    struct consensus_observer observer;
+    void (*wake)(void *data); /* raft_core_turn is due; may come from inside raft */
+    void (*fatal)(void *data, const char *why); /* the process must end */
+    void *data;
+};
+
+enum raft_core_role { CORE_FOLLOWS = 0, CORE_PROVES, CORE_LEADS };
+
+struct raft_core_entry {
+    struct raft_apply apply; /* the library's until its callback */
+    struct raft_core *core;
+    struct proposer_batch *batch; /* NULL once its outcome was given up */
+    bool busy;
+};
+
+struct raft_core {
+    struct consensus consensus; /* first */
+    struct raft_core_options options;
+    struct raft raft;
+    struct raft_fsm_shell shell;
+    struct state state;
+    struct proposer proposer;
+    enum raft_core_role role;
+    uint64_t lead_term;
+    bool told_leads;
+    bool attached; /* raft_init succeeded */
+    bool closed;   /* raft_close was called: raft is left alone */
+    bool failed;   /* fatal was called */
+    struct raft_barrier barrier;
+    bool barrier_busy;
+    struct raft_core_entry entries[PROPOSER_WINDOW_MAX];
+    int (*io_start)(struct raft_io *io, unsigned msecs, raft_io_tick_cb tick, raft_io_recv_cb recv);
+    raft_io_recv_cb recv;
+    struct raft_message held; /* a snapshot from the leader that waits for our own to be written */
+    char held_address[ADDRESS_BYTES];
+    bool holding;
+    uint64_t times_led;
+};
+
+/* Fills core, which must stay where it is. TG_NOMEM. */
+int raft_core_init(struct raft_core *core, const struct raft_core_options *options);
+/* raft_init on io, whose backend is ready, and raft's settings. On failure nothing is attached. */
+int raft_core_attach(struct raft_core *core, struct raft_io *io, struct tg_errmsg *msg);
+/* Loads what the disk holds and starts. On failure raft_core_shut must still be called. */
+int raft_core_start(struct raft_core *core, struct tg_errmsg *msg);
+void raft_core_turn(struct raft_core *core);
+/* Monotonic time in microseconds at which a turn is due for a read that waits; 0: none. */
+uint64_t raft_core_due_us(const struct raft_core *core);
+/* Closes raft; never from one of its callbacks. closed is called when io and core may go. Requests
+ * end with TG_UNKNOWN_OUTCOME or TG_NOT_LEADER before it returns. */
+void raft_core_shut(struct raft_core *core, raft_close_cb closed);
+/* Frees; after closed, or if never attached. */
+void raft_core_close(struct raft_core *core);
+void raft_core_set_room(struct raft_core *core, enum proposer_room room);
+/* Monotonic age of the oldest entry in flight in microseconds; 0 if there is none. */
+uint64_t raft_core_flight_us(const struct raft_core *core);
+
+/* r->data of the library's struct. */
+static inline struct raft_core *raft_core_of(const struct raft *raft)
+{
+    return raft->data;
+}
+
+#endif
