@@ -234,9 +234,41 @@ def circles(edges):
     return groups
 
 
+def reachable(graph, start):
+    """Everything that start leads to, without start itself unless it is in a circle."""
+    seen, work = set(), list(graph.get(start, ()))
+    while work:
+        node = work.pop()
+        if node not in seen:
+            seen.add(node)
+            work += graph.get(node, ())
+    return seen
+
+
+def pair_edges(includes):
+    """Who depends on whom among the pairs x.h, x.c; includes: path -> the headers it includes.
+
+    x.c may use a helper whose header builds on x.h: the interface lies above the helper, its
+    implementation below. That is no circle. Two pairs that call one another, neither building on
+    the other, are one.
+    """
+    headers = {p: [i for i in found if i in includes] for p, found in includes.items()
+               if p.endswith(".h")}
+    above = {header: reachable(headers, header) for header in headers}
+    edges = {}
+    for path, found in includes.items():
+        pair = os.path.splitext(path)[0]
+        edges.setdefault(pair, set())
+        for other in found:
+            is_helper = path.endswith(".c") and pair + ".h" in above.get(other, ())
+            if os.path.splitext(other)[0] != pair and not is_helper:
+                edges[pair].add(os.path.splitext(other)[0])
+    return edges
+
+
 def check_tree(top):
-    """All errors and warnings of the tree, as two lists of sentences."""
-    errors, warnings, edges = [], [], {}
+    """All errors and warnings of the tree, as two lists of sentences, and the number of files."""
+    errors, warnings, includes = [], [], {}
     paths = c_files(top)
     for path in paths:
         lines = read(top, path)
@@ -251,21 +283,18 @@ def check_tree(top):
             if re.search(r"\b(TODO|FIXME|XXX)\b", line):
                 errors.append("%s:%d: a note to oneself instead of an issue" % (path, number))
         code = without_comments(lines)
-        pair = os.path.splitext(path)[0]
-        edges.setdefault(pair, set())
+        includes[path] = []
         for number, line in enumerate(code, 1):
             match = INCLUDE.match(line)
             if not match:
                 continue
             errors += check_include(path, number, match.group(1), match.group(2))
             if match.group(1):
-                other = os.path.splitext(match.group(1))[0]
-                if other != pair:
-                    edges[pair].add(other)
+                includes[path].append(match.group(1))
         found, long_ones = check_functions(path, code)
         errors += found
         warnings += long_ones
-    for group in circles(edges):
+    for group in circles(pair_edges(includes)):
         errors.append("circle of includes: %s" % ", ".join(group))
     return errors, warnings, len(paths)
 
@@ -308,6 +337,15 @@ SELF_TESTS = [
         "common/base/b.c": SPDX + '#include "common/base/c.h"\n',
         "common/base/b.h": SPDX,
         "common/base/c.h": SPDX + '#include "common/base/a.h"\n'}, "circle"),
+    ("two pairs that call one another", {
+        "common/base/a.c": SPDX + '#include "common/base/b.h"\n', "common/base/a.h": SPDX,
+        "common/base/b.c": SPDX + '#include "common/base/a.h"\n', "common/base/b.h": SPDX},
+     "circle"),
+    ("a helper that builds on the interface it helps", {
+        "common/base/a.c": SPDX + '#include "common/base/a_part.h"\n',
+        "common/base/a.h": SPDX,
+        "common/base/a_part.h": SPDX + '#include "common/base/a.h"\n',
+        "common/base/a_part.c": SPDX + '#include "common/base/a_part.h"\n'}, None),
     ("a file too long", {"common/base/a.c": SPDX + "\n" * FILE_LINES_MAX}, "lines (at most 600)"),
     ("a file just short enough", {"common/base/a.c": SPDX + "\n" * (FILE_LINES_MAX - 1)}, None),
     ("a function too long",
