@@ -155,6 +155,9 @@ struct command {
     };
 };
 
+/* Fields of each element in the flat arrays of LOAD_DONE and of VISIBLE and CONFIRM. */
+enum { COMMAND_REPORT_FIELDS = 5, COMMAND_VISIBLE_FIELDS = 3 };
+
 void command_close(struct command *command); /* frees what it owns */
 /* Appends one command: below 200 bytes unless it is CREATE_TABLE or names many tablets or
  * transactions. */

@@ -48,6 +48,8 @@ void txn_index_close(struct txn_index *index); /* the items are not touched */
 /* First link of the chain that items with this hash are in; follow next and compare. NULL if empty.
  */
 struct index_link *txn_index_first(const struct txn_index *index, uint64_t hash);
+/* The same by number, below index->chains: to walk all. */
+struct index_link *txn_index_chain(const struct txn_index *index, uint64_t chain);
 void txn_index_add(struct txn_index *index, struct index_link *link, uint64_t hash);
 void txn_index_remove(struct txn_index *index, struct index_link *link);
 

@@ -72,7 +72,7 @@ struct txn {
         visible_us; /* stamps; visible_us = completion time (abort's time for ABORTED) */
     char *reason;   /* of an abort, or of the failed load: owned; NULL if none */
     uint32_t load_count;
-    struct txn_load *loads; /* in order of load_no; owned; freed when the transaction is aborted */
+    struct txn_load *loads; /* in order of load_no; owned */
     uint32_t table_count;
     struct txn_table_ref *tables; /* in the order of their first loads; owned */
     uint32_t publish_count;
@@ -126,8 +126,7 @@ struct txn *txn_table_find(const struct txn_table *txns, txn_id id);
 /* The newest transaction with that label, NULL if none. Older ones through same_label. */
 struct txn *txn_table_find_label(const struct txn_table *txns, db_id db, const char *label);
 struct txn *txn_table_find_request(const struct txn_table *txns, const struct request_key *key);
-/* The load that this request started, NULL if none (any more: loads of an aborted transaction are
- * gone). */
+/* The load that this request started, NULL if none. */
 struct txn_load *txn_table_find_request_load(const struct txn_table *txns,
                                              const struct request_key *key);
 bool txn_table_is_fenced(const struct txn_table *txns, const struct request_key *key);

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of this folder share while a command is applied; nobody outside includes it.
+ *
+ * An apply function checks everything first and returns 0 or an enum tg_err with a sentence in
+ * result->msg; only then it changes the state. So a refused command has changed nothing. */
+#ifndef TG_COORDINATOR_STATE_APPLY_H
+#define TG_COORDINATOR_STATE_APPLY_H
+
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/check.h"
+#include "coordinator/state/state.h"
+
+/* Memory of the state. A coordinator that ran out of it in the middle of a command must end: the
+ * others went on. */
+static inline void *state_alloc(size_t count, size_t size)
+{
+    void *memory = calloc(count > 0 ? count : 1, size);
+    TG_CHECK(memory != NULL);
+    return memory;
+}
+static inline void *state_realloc(void *old, size_t count, size_t size)
+{
+    TG_CHECK(size == 0 || count <= SIZE_MAX / size);
+    void *memory = realloc(old, count > 0 ? count * size : 1);
+    TG_CHECK(memory != NULL);
+    return memory;
+}
+static inline char *state_strdup(const char *text)
+{
+    char *copy = strdup(text);
+    TG_CHECK(copy != NULL);
+    return copy;
+}
+
+/* The next time of the batch: each is given out once, and is the closed timestamp from then on. */
+uint64_t state_take_time(struct state *state);
+/* Moves txn_low_water over everything that is final and confirmed. */
+void state_raise_low_water(struct state *state);
+
+/* ---- catalog ---- */
+int catalog_create_db(struct state *state, const struct command_name *command,
+                      struct apply_result *result);
+int catalog_drop_db(struct state *state, const struct command_name *command,
+                    struct apply_result *result);
+int catalog_create_table(struct state *state, const struct command_create_table *command,
+                         struct apply_result *result);
+int catalog_drop_table(struct state *state, const struct command_name *command,
+                       struct apply_result *result);
+/* Database and table by name, or the sentence of PROTOCOL.md 3.3. */
+int catalog_find_db(const struct catalog *catalog, const char *name, struct database **found,
+                    struct tg_errmsg *msg);
+int catalog_find_table(const struct database *database, const char *name, struct table **found,
+                       struct tg_errmsg *msg);
+void catalog_close(struct catalog *catalog);
+void catalog_add_database(struct catalog *catalog, struct database *database);
+void catalog_add_table(struct catalog *catalog, struct table *table);
+void catalog_add_tablet(struct catalog *catalog, struct tablet *tablet);
+/* A transaction names the table, or does so no longer: the last one takes a dropped table along. */
+void catalog_table_ref(struct table *table);
+void catalog_table_unref(struct catalog *catalog, struct table *table);
+/* Frees a table that is in no index (any more). */
+void table_free(struct table *table);
+
+/* ---- versions of a table ---- */
+/* Gives out the next version. */
+version_t table_add_version(struct table *table, const struct version_record *record);
+void tablet_touch(struct tablet *tablet, version_t version);
+static inline version_t tablet_last_touched(const struct tablet *tablet)
+{
+    return tablet->touched_count > 0 ? tablet->touched[tablet->touched_count - 1] : 0;
+}
+
+/* ---- placement ---- */
+/* Puts the replicas of `table`'s buckets on the candidates (distinct members, at least
+ * table->replication of them); the tablets are new and empty. */
+void placement_spread(uint64_t *turn, const node_id *candidates, uint32_t count,
+                      struct table *table);
+
+/* ---- members ---- */
+int members_register(struct state *state, const struct command_register *command,
+                     struct apply_result *result);
+
+/* ---- transactions: the table ---- */
+void txn_table_close(struct txn_table *txns);
+/* A new PREPARE transaction with the next id; the database counts it. */
+struct txn *txn_table_create(struct state *state, struct database *database, const char *label,
+                             const char *user);
+/* Puts a complete transaction into the indexes (not into a list). */
+void txn_table_add(struct txn_table *txns, struct txn *txn);
+void txn_table_forget(struct txn_table *txns, struct txn *txn); /* from the finished list: frees */
+void txn_free(struct txn *txn);
+const char *txn_table_user(struct txn_table *txns, const char *name);
+/* load_index: which of its loads, TXN_NO_LOAD for a begin without one. Zero keys are not kept. */
+#define TXN_NO_LOAD UINT32_MAX
+void txn_table_add_request(struct txn_table *txns, const struct request_key *key, struct txn *txn,
+                           uint32_t load_index);
+void txn_table_add_fence(struct txn_table *txns, const struct request_key *key);
+/* Fences of older registrations of that node go. */
+void txn_table_drop_fences(struct txn_table *txns, node_id node, uint64_t epoch);
+bool request_key_equal(const struct request_key *a, const struct request_key *b);
+bool request_key_is_zero(const struct request_key *key);
+void txn_list_append(struct txn_list *list, struct txn *txn);
+void txn_list_remove(struct txn_list *list, struct txn *txn);
+/* Bytes that a finished record counts for; the same on every machine. */
+uint64_t txn_record_bytes(const struct txn *txn);
+
+/* ---- transactions: commands ---- */
+int txn_begin(struct state *state, const struct command_begin *command,
+              struct apply_result *result);
+int txn_load_start(struct state *state, const struct command_load_start *command,
+                   struct apply_result *result);
+int txn_load_done(struct state *state, const struct command_load_done *command,
+                  struct apply_result *result);
+int txn_load_failed(struct state *state, const struct command_load_failed *command,
+                    struct apply_result *result);
+int txn_precommit(struct state *state, const struct command_finish *command,
+                  struct apply_result *result);
+int txn_commit(struct state *state, const struct command_finish *command,
+               struct apply_result *result);
+int txn_abort(struct state *state, const struct command_finish *command,
+              struct apply_result *result);
+int txn_visible(struct state *state, const struct command_visible *command,
+                struct apply_result *result);
+int txn_confirm(struct state *state, const struct command_visible *command,
+                struct apply_result *result);
+int txn_replica_behind(struct state *state, const struct command_behind *command,
+                       struct apply_result *result);
+int txn_truncate(struct state *state, const struct command_name *command,
+                 struct apply_result *result);
+int txn_forget(struct state *state, const struct command_forget *command,
+               struct apply_result *result);
+
+/* ---- transactions: shared steps ---- */
+/* Appends a load; the transaction's first load of a table also takes the table in. */
+struct txn_load *txn_add_load(struct state *state, struct txn *txn, struct table *table,
+                              const struct request_key *key);
+/* Refuses a further transaction on a table with too many COMMITTED ones (rule 16). */
+int txn_check_unpublished(const struct state *state, const struct table *table,
+                          struct tg_errmsg *msg);
+/* A request from a participant must come from its valid registration. */
+int txn_check_epoch(const struct state *state, const struct request_key *key,
+                    struct tg_errmsg *msg);
+/* What stands against a commit besides the transaction's own state: dropped tables, and for
+ * tables with concurrency = occ somebody else's write. */
+int txn_check_tables(const struct state *state, const struct txn *txn, struct tg_errmsg *msg);
+int txn_check_conflicts(const struct state *state, const struct txn *txn, struct tg_errmsg *msg);
+void txn_set_precommitted(struct state *state, struct txn *txn);
+/* Versions for every table and the publish list, in one step. */
+void txn_set_committed(struct state *state, struct txn *txn, const struct request_key *key);
+void txn_set_aborted(struct state *state, struct txn *txn, const struct request_key *key,
+                     const char *reason);
+/* The transaction says what it is in the result. */
+void txn_report(const struct txn *txn, struct apply_result *result);
+/* A dropped table counts as published: the transactions that waited for it alone are complete. */
+void txn_table_gone(struct state *state, struct table *table);
+/* Puts a final transaction, which is on no list, on the finished one and frees what only publishing
+ * needed. */
+void txn_set_finished(struct state *state, struct txn *txn);
+/* The same for one that is on the publishing list, if every replica that can has bound it; or for
+ * all of them. */
+bool txn_finish_if_complete(struct state *state, struct txn *txn);
+void txn_finish_complete(struct state *state);
+/* The sentences for a transaction that cannot be committed any more (PROTOCOL.md 4). */
+int txn_fail_not_found(txn_id txn, struct tg_errmsg *msg);
+int txn_fail_state(const struct txn *txn, struct tg_errmsg *msg);
+
+/* ---- snapshot parts ---- */
+void catalog_encode(const struct catalog *catalog, struct buf *out);
+int catalog_decode(struct cursor *cursor, struct catalog *catalog);
+void txn_table_encode(const struct txn_table *txns, struct buf *out);
+int txn_table_decode(struct cursor *cursor, struct state *state);
+
+#endif

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The whole state to bytes and back: its numbers and members here, catalog and transactions in
+ * files of their own. What can be derived (indexes, counts, references) is not written but built
+ * again. docs/formats.md has the table. */
+#include "common/base/msgpack.h"
+#include "coordinator/state/apply.h"
+
+enum {
+    SNAPSHOT_FORMAT = 1,
+    SNAPSHOT_PARTS = 5,
+    HEAD_FIELDS = 14,
+    LIMIT_FIELDS = 6,
+    MEMBER_FIELDS = 7
+};
+
+static void encode_head(const struct state *state, struct buf *out)
+{
+    mp_array(out, HEAD_FIELDS + LIMIT_FIELDS);
+    mp_str(out, state->cluster_uuid);
+    mp_uint(out, state->feature_level);
+    mp_uint(out, state->seq);
+    mp_uint(out, state->stamp_us);
+    mp_uint(out, state->batch_next_us);
+    mp_uint(out, state->elapsed_ms);
+    mp_uint(out, state->txn_low_water);
+    mp_uint(out, state->next_db);
+    mp_uint(out, state->next_table);
+    mp_uint(out, state->next_partition);
+    mp_uint(out, state->next_tablet);
+    mp_uint(out, state->next_txn);
+    mp_uint(out, state->next_rowset);
+    mp_uint(out, state->members.next_epoch);
+    mp_uint(out, state->limits.running_txns_per_db_max);
+    mp_uint(out, state->limits.unpublished_per_table_max);
+    mp_uint(out, state->limits.label_memory_max);
+    mp_uint(out, state->limits.label_keep_ms);
+    mp_uint(out, state->limits.precommit_timeout_ms);
+    mp_uint(out, state->limits.prepare_timeout_ms);
+}
+
+static void decode_head(struct cursor *cursor, struct state *state)
+{
+    mp_expect_array(cursor, HEAD_FIELDS + LIMIT_FIELDS);
+    mp_read_cstr(cursor, state->cluster_uuid, sizeof state->cluster_uuid);
+    state->feature_level = (uint32_t)mp_read_uint_max(cursor, UINT32_MAX);
+    state->seq = mp_read_uint(cursor);
+    state->stamp_us = mp_read_uint(cursor);
+    state->batch_next_us = mp_read_uint(cursor);
+    state->elapsed_ms = mp_read_uint(cursor);
+    state->txn_low_water = mp_read_uint(cursor);
+    state->next_db = mp_read_uint(cursor);
+    state->next_table = mp_read_uint(cursor);
+    state->next_partition = mp_read_uint(cursor);
+    state->next_tablet = mp_read_uint(cursor);
+    state->next_txn = mp_read_uint(cursor);
+    state->next_rowset = mp_read_uint(cursor);
+    state->members.next_epoch = mp_read_uint(cursor);
+    state->limits.running_txns_per_db_max = (uint32_t)mp_read_uint_max(cursor, UINT32_MAX);
+    state->limits.unpublished_per_table_max = (uint32_t)mp_read_uint_max(cursor, UINT32_MAX);
+    state->limits.label_memory_max = mp_read_uint(cursor);
+    state->limits.label_keep_ms = mp_read_uint(cursor);
+    state->limits.precommit_timeout_ms = mp_read_uint(cursor);
+    state->limits.prepare_timeout_ms = mp_read_uint(cursor);
+    if (state->txn_low_water > state->next_txn)
+        cursor_fail(cursor, TG_CORRUPT);
+}
+
+static void encode_members(const struct members *members, struct buf *out)
+{
+    mp_array(out, members->count + 1);
+    mp_uint(out, members->placement_turn);
+    for (uint32_t i = 0; i < members->count; i++) {
+        const struct member *member = &members->list[i];
+        mp_array(out, MEMBER_FIELDS);
+        mp_uint(out, member->node);
+        mp_uint(out, member->epoch);
+        mp_uint(out, member->nonce);
+        mp_str(out, member->uuid);
+        mp_str(out, member->http);
+        mp_str(out, member->rpc);
+        mp_uint(out, member->registered_us);
+    }
+}
+
+static void decode_members(struct cursor *cursor, struct members *members)
+{
+    uint32_t items = mp_read_array(cursor, NODES_MAX + 1);
+    if (items == 0)
+        cursor_fail(cursor, TG_CORRUPT);
+    members->placement_turn = mp_read_uint(cursor);
+    for (uint32_t i = 1; cursor->err == 0 && i < items; i++) {
+        struct member *member = &members->list[members->count];
+        mp_expect_array(cursor, MEMBER_FIELDS);
+        member->node = (node_id)mp_read_uint_max(cursor, UINT32_MAX);
+        member->epoch = mp_read_uint(cursor);
+        member->nonce = mp_read_uint(cursor);
+        mp_read_cstr(cursor, member->uuid, sizeof member->uuid);
+        mp_read_cstr(cursor, member->http, sizeof member->http);
+        mp_read_cstr(cursor, member->rpc, sizeof member->rpc);
+        member->registered_us = mp_read_uint(cursor);
+        if (members->count > 0 && member[-1].node >= member->node)
+            cursor_fail(cursor, TG_CORRUPT);
+        members->count++;
+    }
+}
+
+void state_encode(const struct state *state, struct buf *out)
+{
+    mp_array(out, SNAPSHOT_PARTS);
+    mp_uint(out, SNAPSHOT_FORMAT);
+    encode_head(state, out);
+    encode_members(&state->members, out);
+    catalog_encode(&state->catalog, out);
+    txn_table_encode(&state->txns, out);
+}
+
+int state_decode(struct state *state, struct slice bytes, struct tg_errmsg *msg)
+{
+    struct cursor cursor;
+    cursor_init(&cursor, bytes.data, bytes.len);
+    uint32_t parts = mp_read_array(&cursor, UINT16_MAX);
+    uint64_t format = mp_read_uint(&cursor);
+    if (cursor.err == 0 && (format != SNAPSHOT_FORMAT || parts != SNAPSHOT_PARTS))
+        return tg_fail(msg, TG_UNSUPPORTED, "the snapshot has format %llu, this program knows %d",
+                       (unsigned long long)format, SNAPSHOT_FORMAT);
+    decode_head(&cursor, state);
+    if (cursor.err == 0)
+        decode_members(&cursor, &state->members);
+    if (cursor.err == 0)
+        cursor_fail(&cursor, catalog_decode(&cursor, &state->catalog));
+    if (cursor.err == 0)
+        cursor_fail(&cursor, txn_table_decode(&cursor, state));
+    int err = cursor_finish(&cursor);
+    if (err != 0)
+        return tg_fail(msg, err, "the snapshot cannot be read at byte %zu: %s", cursor.at,
+                       tg_err_sentence(err));
+    return 0;
+}
+
+uint64_t state_hash(const struct state *state)
+{
+    struct buf bytes = BUF_INIT;
+    state_encode(state, &bytes);
+    TG_CHECK(bytes.err == 0);
+    uint64_t hash = checksum64(bytes.data, bytes.len);
+    buf_close(&bytes);
+    return hash;
+}

@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* COMMITTED: the versions of all tables in one step, what publishing has to bind, and which
+ * replicas are behind from then on. And the end of a transaction, when nothing is left to do for
+ * it. */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "coordinator/state/apply.h"
+
+static void add_publish(struct txn *txn, uint32_t table_index, struct tablet *tablet,
+                        version_t version)
+{
+    txn->publish[txn->publish_count++] = (struct txn_publish_tablet){
+        .tablet = tablet->id, .table_index = table_index, .prev = tablet_last_touched(tablet)};
+    tablet_touch(tablet, version);
+}
+
+/* Bits per bucket of the replicas that hold every load of the transaction there; 0xFF where none of
+ * them wrote. Returns how many buckets got rows, and the rows. */
+enum { NOT_WRITTEN = 0xFF };
+static uint32_t gather(const struct state *state, const struct txn *txn, const struct table *table,
+                       uint8_t *sealed, uint64_t *rows)
+{
+    uint32_t written = 0;
+    *rows = 0;
+    memset(sealed, NOT_WRITTEN, table->bucket_count);
+    for (uint32_t i = 0; i < txn->load_count; i++) {
+        const struct txn_load *load = &txn->loads[i];
+        if (load->table != table->id)
+            continue;
+        *rows += load->rows;
+        for (uint32_t j = 0; j < load->tablet_count; j++) {
+            const struct tablet *tablet = catalog_tablet(&state->catalog, load->tablets[j].tablet);
+            uint8_t *bits = &sealed[tablet->bucket];
+            written += *bits == NOT_WRITTEN;
+            *bits &= load->tablets[j].sealed;
+        }
+    }
+    return written;
+}
+
+/* Replicas that miss a part of what was committed lack that version: behind from now on (rule 3).
+ */
+static bool mark_behind(struct tablet *tablet, uint8_t sealed, version_t version)
+{
+    bool marked = false;
+    for (unsigned i = 0; i < tablet->replica_count; i++) {
+        struct replica *replica = &tablet->replicas[i];
+        if ((sealed >> i & 1) != 0 || replica->behind)
+            continue;
+        replica->behind = true;
+        replica->behind_version = version;
+        marked = true;
+    }
+    return marked;
+}
+
+static bool commit_table(struct state *state, struct txn *txn, uint32_t table_index)
+{
+    struct txn_table_ref *ref = &txn->tables[table_index];
+    struct table *table = catalog_table_by_id(&state->catalog, ref->table);
+    uint8_t sealed[BUCKETS_MAX];
+    uint64_t rows;
+    uint32_t written = gather(state, txn, table, sealed, &rows);
+    ref->version = table_add_version(table, &(struct version_record){.commit_us = txn->commit_us,
+                                                                     .txn = txn->id,
+                                                                     .rows = rows,
+                                                                     .action = VERSION_LOAD});
+    bool marked = false;
+    txn->publish =
+        state_realloc(txn->publish, txn->publish_count + (size_t)written, sizeof *txn->publish);
+    for (uint32_t i = 0; written > 0 && i < table->bucket_count; i++) {
+        if (sealed[i] == NOT_WRITTEN)
+            continue;
+        add_publish(txn, table_index, table->tablets[i], ref->version);
+        marked = mark_behind(table->tablets[i], sealed[i], ref->version) || marked;
+    }
+    return marked;
+}
+
+/* True once no replica is left that could still bind something of it. */
+static bool is_complete(const struct state *state, const struct txn *txn)
+{
+    if (txn->state != TXN_VISIBLE)
+        return false;
+    for (uint32_t i = 0; i < txn->publish_count; i++) {
+        const struct txn_publish_tablet *publish = &txn->publish[i];
+        if (txn->tables[publish->table_index].gone)
+            continue;
+        const struct tablet *tablet = catalog_tablet(&state->catalog, publish->tablet);
+        if ((publish->confirmed | tablet_behind(tablet)) != tablet_all(tablet))
+            return false;
+    }
+    return true;
+}
+
+void txn_set_finished(struct state *state, struct txn *txn)
+{
+    struct database *database = catalog_database_by_id(&state->catalog, txn->db);
+    if (txn->state == TXN_ABORTED) {
+        txn->final_elapsed_ms = state->elapsed_ms;
+        if (database != NULL)
+            database->running_txns--;
+    }
+    txn->confirmed = txn->state == TXN_VISIBLE;
+    for (uint32_t i = 0; i < txn->load_count; i++) {
+        free(txn->loads[i].tablets);
+        txn->loads[i].tablets = NULL;
+        txn->loads[i].tablet_count = 0;
+    }
+    free(txn->publish);
+    txn->publish = NULL;
+    txn->publish_count = 0;
+    for (uint32_t i = 0; i < txn->table_count; i++) {
+        struct table *table = catalog_table_by_id(&state->catalog, txn->tables[i].table);
+        catalog_table_unref(&state->catalog, table);
+    }
+    txn_list_append(&state->txns.finished, txn);
+    state->txns.finished_bytes += txn_record_bytes(txn);
+}
+
+bool txn_finish_if_complete(struct state *state, struct txn *txn)
+{
+    if (!is_complete(state, txn))
+        return false;
+    txn_list_remove(&state->txns.publishing, txn);
+    txn_set_finished(state, txn);
+    return true;
+}
+
+/* After replicas fell behind or a table went: those that waited for nothing else are complete. */
+void txn_finish_complete(struct state *state)
+{
+    for (struct txn *txn = state->txns.publishing.first, *next; txn != NULL; txn = next) {
+        next = txn->next;
+        txn_finish_if_complete(state, txn);
+    }
+}
+
+void txn_table_gone(struct state *state, struct table *table)
+{
+    for (struct txn *txn = state->txns.publishing.first; txn != NULL; txn = txn->next) {
+        for (uint32_t i = 0; i < txn->table_count; i++) {
+            if (txn->tables[i].table == table->id)
+                txn->tables[i].gone = true;
+        }
+    }
+    txn_finish_complete(state);
+}
+
+void txn_set_committed(struct state *state, struct txn *txn, const struct request_key *key)
+{
+    TG_CHECK(txn_state_may_move(txn->state, TXN_COMMITTED));
+    txn->state = TXN_COMMITTED;
+    txn->state_seq = state->seq;
+    txn->commit_elapsed_ms = state->elapsed_ms;
+    txn->commit_us = state_take_time(state);
+    if (key != NULL)
+        txn->finish_key = *key;
+    bool marked = false;
+    for (uint32_t i = 0; i < txn->table_count; i++)
+        marked = commit_table(state, txn, i) || marked;
+    txn_list_remove(&state->txns.open, txn);
+    txn_list_append(&state->txns.publishing, txn);
+    if (marked)
+        txn_finish_complete(state);
+}
+
+/* A label that nobody has. Clients may use the plain form themselves. */
+static void truncate_label(const struct state *state, db_id db, char label[LABEL_BYTES])
+{
+    txn_id id = state->next_txn;
+    snprintf(label, LABEL_BYTES, "truncate_%" PRIu64, id);
+    for (unsigned i = 2; txn_table_find_label(&state->txns, db, label) != NULL; i++)
+        snprintf(label, LABEL_BYTES, "truncate_%" PRIu64 "_%u", id, i);
+}
+
+int txn_truncate(struct state *state, const struct command_name *command,
+                 struct apply_result *result)
+{
+    struct database *database;
+    struct table *table = NULL;
+    int err = catalog_find_db(&state->catalog, command->db, &database, &result->msg);
+    if (err != 0)
+        return err;
+    err = catalog_find_table(database, command->table, &table, &result->msg);
+    if (err != 0) {
+        result->repeated = command->if_exists;
+        return command->if_exists ? 0 : err;
+    }
+    err = txn_check_unpublished(state, table, &result->msg);
+    if (err != 0)
+        return err;
+
+    char label[LABEL_BYTES];
+    truncate_label(state, database->id, label);
+    struct txn *txn = txn_table_create(state, database, label, "");
+    txn->state = TXN_COMMITTED;
+    txn->commit_us = txn->begin_us;
+    txn->commit_elapsed_ms = state->elapsed_ms;
+    txn->timeout_ms = state->limits.prepare_timeout_ms;
+    txn->tables = state_alloc(1, sizeof *txn->tables);
+    txn->table_count = 1;
+    catalog_table_ref(table);
+    version_t version = table_add_version(
+        table, &(struct version_record){
+                   .commit_us = txn->commit_us, .txn = txn->id, .action = VERSION_TRUNCATE});
+    txn->tables[0] =
+        (struct txn_table_ref){.table = table->id, .version = version, .truncate = true};
+    txn->publish = state_alloc(table->bucket_count, sizeof *txn->publish);
+    for (uint32_t i = 0; i < table->bucket_count; i++)
+        add_publish(txn, 0, table->tablets[i], version);
+    txn_list_remove(&state->txns.open, txn);
+    txn_list_append(&state->txns.publishing, txn);
+    txn_report(txn, result);
+    result->table = table->id;
+    result->time_us = txn->commit_us;
+    return 0;
+}
