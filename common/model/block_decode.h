@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The inside of the block decoder: its scratch memory, and what its files call of each other. */
+#ifndef TG_COMMON_MODEL_BLOCK_DECODE_H
+#define TG_COMMON_MODEL_BLOCK_DECODE_H
+
+#include <stdint.h>
+
+#include "common/base/buf.h"
+#include "common/model/block_bitpack.h"
+#include "common/model/block_format.h"
+#include "common/model/rowset_block.h"
+
+struct block_decoder {
+    uint32_t rows; /* that the arrays have room for */
+    void *memory;
+    uint64_t *run_values;
+    uint32_t *run_lengths;
+    uint32_t *small;       /* lengths of bytes, codes */
+    struct buf dictionary; /* the bytes of a dictionary's values, 16 more behind them */
+    uint32_t entry_at[BLOCK_DICTIONARY_MAX]; /* where they are in it */
+    uint32_t entry_len[BLOCK_DICTIONARY_MAX];
+};
+
+/* Runs: values (below 2^bits_max) and lengths in decoder->run_values, run_lengths; the lengths are
+ * 1 or more and their sum is `rows`. Fails in the cursor. Returns the number of runs. */
+uint32_t block_decode_runs(struct block_decoder *decoder, struct cursor *cursor, uint32_t rows,
+                           unsigned bits_max);
+/* Packed numbers behind a byte that says their bits (1..bits_max): returns where they are and moves
+ * the cursor behind them; NULL on failure. */
+const uint8_t *block_decode_packed(struct cursor *cursor, uint32_t count, unsigned bits_max,
+                                   unsigned *bits);
+
+/* Writes values of a fixed-width column to `to` (rows × width bytes); cursor stands behind the null
+ * bitmap. */
+void block_decode_fixed(struct block_decoder *decoder, const struct block_column *column,
+                        uint32_t rows, struct cursor *cursor, uint8_t *to);
+/* Appends the rows' bytes and ends to out, which has room for the rows; nulls (one byte a row) may
+ * be NULL. out->rows is left to the caller. Errors of memory are returned, those of the data are in
+ * the cursor. */
+int block_decode_bytes(struct block_decoder *decoder, const struct block_column *column,
+                       uint32_t rows, const uint8_t *nulls, struct cursor *cursor,
+                       struct vector *out);
+
+#endif

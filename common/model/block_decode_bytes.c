@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Decoding of bytes columns. */
+#include <lz4.h>
+#include <string.h>
+
+#include "common/base/endian.h"
+#include "common/model/block_decode.h"
+
+enum {
+    COPY_BYTES = 16,     /* a short value is copied as so many, whatever its length */
+    LZ4_EXPANSION = 255, /* LZ4 cannot expand more, so a longer promise is a lie */
+    LZ4_EXPANSION_SLACK = 64
+};
+
+/* Least, bits, packed rest; returns the sum of the `count` lengths. */
+static uint64_t decode_lengths(struct cursor *cursor, uint32_t count, uint32_t *lengths)
+{
+    uint32_t least = cursor_u32le(cursor);
+    unsigned bits = cursor_u8(cursor);
+    if (bits > 32)
+        cursor_fail(cursor, TG_CORRUPT);
+    if (cursor->err != 0)
+        return 0;
+    struct slice packed = cursor_bytes(cursor, block_bitpack_size(count, bits));
+    if (cursor->err != 0)
+        return 0;
+    block_bitpack_decode(packed.data, count, bits, lengths);
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        uint64_t length = (uint64_t)least + lengths[i];
+        lengths[i] = (uint32_t)length; /* where this wraps, the sum is over every limit */
+        sum += length;
+    }
+    if (sum > BLOCK_BYTES_MAX)
+        cursor_fail(cursor, TG_CORRUPT);
+    return cursor->err != 0 ? 0 : sum;
+}
+
+/* Copies one value; up to 16 bytes behind either end are read and written, and both have them. */
+static inline uint8_t *copy_value(uint8_t *to, const uint8_t *from, uint32_t len)
+{
+    memcpy(to, from, COPY_BYTES);
+    if (len > COPY_BYTES)
+        memcpy(to + COPY_BYTES, from + COPY_BYTES, len - COPY_BYTES);
+    return to + len;
+}
+
+static int decode_constant(uint32_t rows, const uint8_t *nulls, struct cursor *cursor,
+                           struct vector *out)
+{
+    struct slice value = cursor_bytes(cursor, cursor_left(cursor));
+    uint64_t copies = rows;
+    for (uint32_t i = 0; nulls != NULL && i < rows; i++)
+        copies -= nulls[i];
+    if (copies * value.len > BLOCK_BYTES_MAX) {
+        cursor_fail(cursor, TG_CORRUPT);
+        return 0;
+    }
+    int err = vector_reserve(out, rows, copies * value.len);
+    if (err != 0)
+        return err;
+    uint32_t *ends = out->ends + out->rows;
+    uint8_t *to = out->bytes + out->bytes_len;
+    for (uint32_t i = 0; i < rows; i++) {
+        if ((nulls == NULL || nulls[i] == 0) && value.len > 0) {
+            memcpy(to, value.data, value.len);
+            to += value.len;
+        }
+        ends[i] = (uint32_t)(to - out->bytes);
+    }
+    out->bytes_len = (size_t)(to - out->bytes);
+    return 0;
+}
+
+static int decode_plain(struct block_decoder *decoder, bool is_lz4, uint32_t rows,
+                        const uint8_t *nulls, struct cursor *cursor, struct vector *out)
+{
+    uint32_t *lengths = decoder->small;
+    uint64_t sum = decode_lengths(cursor, rows, lengths);
+    if (is_lz4 && cursor_u32le(cursor) != sum)
+        cursor_fail(cursor, TG_CORRUPT);
+    struct slice stored = cursor_bytes(cursor, cursor_left(cursor));
+    if (is_lz4 ? sum > (uint64_t)stored.len * LZ4_EXPANSION + LZ4_EXPANSION_SLACK
+               : sum != stored.len)
+        cursor_fail(cursor, TG_CORRUPT);
+    for (uint32_t i = 0; nulls != NULL && cursor->err == 0 && i < rows; i++)
+        if (nulls[i] != 0 && lengths[i] != 0)
+            cursor_fail(cursor, TG_CORRUPT);
+    if (cursor->err != 0)
+        return 0;
+    int err = vector_reserve(out, rows, sum);
+    if (err != 0)
+        return err;
+    if (is_lz4) {
+        int got =
+            LZ4_decompress_safe((const char *)stored.data, (char *)out->bytes + out->bytes_len,
+                                (int)stored.len, (int)sum);
+        if (got < 0 || (uint64_t)got != sum) {
+            cursor_fail(cursor, TG_CORRUPT);
+            return 0;
+        }
+    } else if (sum > 0) {
+        memcpy(out->bytes + out->bytes_len, stored.data, sum);
+    }
+    uint32_t *ends = out->ends + out->rows;
+    uint32_t end = (uint32_t)out->bytes_len;
+    for (uint32_t i = 0; i < rows; i++)
+        ends[i] = end += lengths[i];
+    out->bytes_len += sum;
+    return 0;
+}
+
+/* The values of a dictionary into the decoder. All 4,096 places (or as many as codes of 12 bits can
+ * name) are defined: those past the count are empty. Returns the count, 0 on failure. */
+static uint32_t decode_entries(struct block_decoder *decoder, struct cursor *cursor)
+{
+    uint32_t count = cursor_u16le(cursor);
+    if (count == 0 || count > BLOCK_DICTIONARY_MAX)
+        cursor_fail(cursor, TG_CORRUPT);
+    if (cursor->err != 0)
+        return 0;
+    uint64_t sum = decode_lengths(cursor, count, decoder->entry_len);
+    struct slice bytes = cursor_bytes(cursor, sum);
+    if (cursor->err != 0)
+        return 0;
+    /* A copy with room behind it: the block's last bytes may belong to a short value. */
+    buf_clear(&decoder->dictionary);
+    uint8_t *copy = buf_extend(&decoder->dictionary, bytes.len + COPY_BYTES);
+    if (copy == NULL) {
+        cursor_fail(cursor, TG_NOMEM);
+        return 0;
+    }
+    if (bytes.len > 0)
+        memcpy(copy, bytes.data, bytes.len);
+    memset(copy + bytes.len, 0, COPY_BYTES);
+    uint32_t at = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        decoder->entry_at[i] = at;
+        at += decoder->entry_len[i];
+    }
+    return count;
+}
+
+/* The codes of all rows into decoder->small, each below `count`. */
+static void decode_codes(struct block_decoder *decoder, uint32_t rows, uint32_t count,
+                         struct cursor *cursor)
+{
+    uint32_t *codes = decoder->small;
+    uint32_t bad = 0;
+    unsigned way = cursor_u8(cursor);
+    if (way == CODES_PACKED) {
+        unsigned bits;
+        const uint8_t *packed = block_decode_packed(cursor, rows, BLOCK_DICTIONARY_BITS, &bits);
+        if (packed == NULL)
+            return;
+        block_bitpack_decode(packed, rows, bits, codes);
+        for (uint32_t i = 0; i < rows; i++)
+            bad |= codes[i] >= count;
+    } else if (way == CODES_RUNS) {
+        uint32_t runs = block_decode_runs(decoder, cursor, rows, BLOCK_DICTIONARY_BITS);
+        for (uint32_t run = 0, row = 0; run < runs; run++) {
+            uint32_t code = (uint32_t)decoder->run_values[run];
+            bad |= code >= count;
+            for (uint32_t i = 0; i < decoder->run_lengths[run]; i++)
+                codes[row++] = code;
+        }
+    } else {
+        cursor_fail(cursor, TG_CORRUPT);
+    }
+    if (bad != 0)
+        cursor_fail(cursor, TG_CORRUPT);
+}
+
+static int decode_dictionary(struct block_decoder *decoder, uint32_t rows, const uint8_t *nulls,
+                             struct cursor *cursor, struct vector *out)
+{
+    uint32_t count = decode_entries(decoder, cursor);
+    if (cursor->err == 0)
+        decode_codes(decoder, rows, count, cursor);
+    if (cursor->err != 0)
+        return cursor->err == TG_NOMEM ? TG_NOMEM : 0;
+    const uint32_t *codes = decoder->small;
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < rows; i++)
+        sum += nulls == NULL || nulls[i] == 0 ? decoder->entry_len[codes[i]] : 0;
+    if (sum > BLOCK_BYTES_MAX) {
+        cursor_fail(cursor, TG_CORRUPT);
+        return 0;
+    }
+    int err = vector_reserve(out, rows, sum);
+    if (err != 0)
+        return err;
+
+    uint32_t *ends = out->ends + out->rows;
+    uint8_t *to = out->bytes + out->bytes_len;
+    const uint8_t *values = decoder->dictionary.data;
+    for (uint32_t i = 0; i < rows; i++) {
+        uint32_t code = codes[i];
+        if (nulls == NULL || nulls[i] == 0)
+            to = copy_value(to, values + decoder->entry_at[code], decoder->entry_len[code]);
+        ends[i] = (uint32_t)(to - out->bytes);
+    }
+    out->bytes_len = (size_t)(to - out->bytes);
+    return 0;
+}
+
+int block_decode_bytes(struct block_decoder *decoder, const struct block_column *column,
+                       uint32_t rows, const uint8_t *nulls, struct cursor *cursor,
+                       struct vector *out)
+{
+    switch (column->encoding) {
+    case BLOCK_PLAIN:
+        return decode_plain(decoder, (column->flags & BLOCK_LZ4) != 0, rows, nulls, cursor, out);
+    case BLOCK_CONSTANT:
+        return decode_constant(rows, nulls, cursor, out);
+    case BLOCK_DICTIONARY:
+        return decode_dictionary(decoder, rows, nulls, cursor, out);
+    default:
+        cursor_fail(cursor, TG_CORRUPT);
+        return 0;
+    }
+}
