@@ -32,16 +32,22 @@ typedef void (*rowset_store_done)(void *data, int err);
 
 /* Takes one message, from a peer or from this node's own load: appends its pieces (their bytes
  * follow one another in payload), then seals. Nothing of message or payload is needed once the call
- * has returned. done gets 0            pieces: taken, and the writers keep up (a sender that waits
- * for it with a bounded number of bytes outstanding is slowed to the disk's pace); seals: all of
- * them are durable, digests and counts checked TG_INVALID   pieces and payload do not fit together,
- * a seal does not describe its bytes TG_STALE     a piece does not follow the bytes that are here,
- * or the rowset is not open here: pieces were lost TG_DIGEST    bytes or digest of a seal differ:
- * nothing of this message is sealed, that rowset is forgotten TG_REFUSED   the transaction is known
- * to be dead here TG_NOSPACE   disk or map full, or under the reserve; TG_BUSY too much is waiting;
- * TG_NOMEM Pieces and seals may be repeated: what is here already is not taken twice. All seals of
- * a message become durable together. Pieces of one rowset and tablet must not be handed in by two
- * threads at once. Does not wait: fit for an event loop. */
+ * has returned. done gets
+ *   0           pieces: taken, and the writers keep up (a sender that waits for it, with a bounded
+ *               number of bytes outstanding, is slowed to the disk's pace);
+ *               seals: all of them are durable, counts and digests checked
+ *   TG_INVALID  pieces and payload do not fit together, or a seal does not describe its bytes
+ *   TG_STALE    a piece does not follow what is here, or the rowset is not open here: pieces were
+ *               lost, and this node cannot take part in the rowset any more
+ *   TG_DIGEST   count or digest of a seal differ: nothing of this message is sealed, its rowsets
+ *               are forgotten
+ *   TG_REFUSED  the transaction is known to be dead here
+ *   TG_NOSPACE  disk or map full, or the disk below its reserve
+ *   TG_BUSY     too much is waiting here, or the same seal is under way already: ask again
+ *   TG_NOMEM
+ * Pieces and seals may be repeated: what is here is not taken twice. All seals of a message become
+ * durable together. Two threads must not hand in pieces of one rowset and tablet at once. Does not
+ * wait for a disk to write: fit for an event loop. */
 void rowset_store_replicate(struct store *store, const struct msg_replicate *message,
                             struct slice payload, rowset_store_done done, void *data);
 

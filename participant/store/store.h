@@ -2,9 +2,9 @@
 /* The store of one participant: three LMDB environments in its data directory, each with a writer
  * thread of its own, and who this node is. What lies in it: docs/formats.md, "LMDB layout".
  *
- *   DATA/meta         identity, tablets, versions, staged and sealed rowsets, small rowsets'
- * content DATA/blocks-64k   content of larger rowsets in extents of 65,520 bytes … DATA/blocks-256k
- * … and of 262,128 bytes
+ *   DATA/meta         identity, tablets, versions, rowsets; the content of small rowsets
+ *   DATA/blocks-64k   the content of larger ones, in extents of 65,520 bytes …
+ *   DATA/blocks-256k  … and of 262,128 bytes
  *
  * The rest of the store's verbs: rowset_store.h (writing rowsets), rowset_reader.h (reading them),
  * rowset_drop.h (dropping them), version_store.h (versions). All are safe on any thread unless they
@@ -46,7 +46,8 @@ struct store_identity {
     char node_uuid[STORE_UUID_BYTES];    /* "" in a new store */
     char cluster_uuid[STORE_UUID_BYTES]; /* "" before the first registration was accepted */
     node_id node;                        /* 0 before */
-    uint64_t nonce;                      /* of the last start, 0 in a new store */
+    uint64_t nonce;                      /* that the cluster accepted last, 0 in a new store */
+    uint64_t pending_nonce;              /* sent to the cluster, answer not known yet; 0 if none */
     uint64_t epoch;                      /* of the last accepted registration */
 };
 int store_identity_load(struct store *store, struct store_identity *identity);

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The inside of the table of open rowsets, shared by its two files. */
+#ifndef TG_PARTICIPANT_STORE_OPEN_TABLE_INTERNAL_H
+#define TG_PARTICIPANT_STORE_OPEN_TABLE_INTERNAL_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "common/model/ids.h"
+
+enum {
+    OPEN_BUCKETS = 8192,
+    OPEN_DEAD_MAX =
+        8192 /* dead transactions remembered; what comes late for an older one is collected again */
+};
+
+struct open_rowset;
+
+struct open_table {
+    atomic_size_t tail_bytes; /* of all tails */
+    pthread_mutex_t lock;     /* all below */
+    struct open_rowset *buckets[OPEN_BUCKETS];
+    uint32_t count;
+    txn_id low_water;
+    txn_id dead[OPEN_DEAD_MAX]; /* by number, the newer one wins a place; 0 = none */
+};
+
+#endif
