@@ -11,6 +11,14 @@
 #include "common/base/buf.h"
 #include "common/base/err.h"
 
+enum {
+    HTTP_CLIENT_HEAD_BYTES_MAX = 64 * 1024,
+    HTTP_CLIENT_BODY_BYTES_MAX = 1024 * 1024 * 1024, /* of an answer */
+    HTTP_CLIENT_CHUNK_BYTES = 256 * 1024,            /* what produce is asked for at a time */
+    HTTP_CLIENT_CONTINUE_MS =
+        3000 /* wait for 100 Continue, where it was asked for, before sending anyway */
+};
+
 struct http_client;
 
 struct http_reply {
@@ -19,6 +27,8 @@ struct http_reply {
     struct buf body;
 };
 
+/* timeout_ms: the longest silence (connecting, sending, waiting for the answer) before TG_TIMEOUT.
+ * Connects with the first request. TG_INVALID if the address is none. */
 int http_client_open(const char *address /* host:port */, uint64_t timeout_ms,
                      struct http_client **client, struct tg_errmsg *msg);
 void http_client_close(struct http_client *client);
