@@ -86,6 +86,7 @@ struct msg_read_tablet {
     uint32_t column_count;
     uint32_t *columns;        /* stored column ids to return, in order: owned */
     bool include_deleted;     /* READ_TABLET_ROWS: rows with the delete sign too */
+    bool in_key_order;        /* READ_TABLET_ROWS of a table that keeps every row: sorted all the same */
     struct buf from;          /* encoded key, inclusive; empty = from the start */
     struct buf to;            /* encoded key, exclusive; empty = to the end */
     uint64_t row_limit;       /* 0 = as many as fit one answer */

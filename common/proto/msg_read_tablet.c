@@ -10,7 +10,7 @@
 #include "common/proto/msg_read.h"
 
 enum {
-    TABLET_FIELDS = 12,
+    TABLET_FIELDS = 13,
     TABLET_REPLY_FIELDS = 3,
     COLUMNS_READ_MAX = COLUMNS_MAX + 8 /* all visible ones and the hidden */
 };
@@ -26,6 +26,7 @@ void msg_read_tablet_encode(const struct msg_read_tablet *message, struct buf *o
     schema_encode(&message->schema, out);
     codec_write_u32s(out, message->columns, message->column_count);
     mp_bool(out, message->include_deleted);
+    mp_bool(out, message->in_key_order);
     mp_bin(out, message->from.data, message->from.len);
     mp_bin(out, message->to.data, message->to.len);
     mp_uint(out, message->row_limit);
@@ -47,6 +48,7 @@ int msg_read_tablet_decode(struct slice head, struct msg_read_tablet *message)
         cursor_fail(&cursor, schema_decode(&cursor, &message->schema));
     message->columns = codec_read_u32s(&cursor, COLUMNS_READ_MAX, &message->column_count);
     message->include_deleted = mp_read_bool(&cursor);
+    message->in_key_order = mp_read_bool(&cursor);
     codec_read_buf(&cursor, ROW_KEY_BYTES_MAX, &message->from);
     codec_read_buf(&cursor, ROW_KEY_BYTES_MAX, &message->to);
     message->row_limit = mp_read_uint(&cursor);

@@ -24,7 +24,14 @@ typedef void tablet_reader_done(void *data, int err, struct msg_read_tablet_repl
 void tablet_reader_serve(struct tablet_reader_pool *pool, struct msg_read_tablet *message,
                          tablet_reader_done *done, void *data);
 
-/* The same on the caller's thread, for tablets read at home. 0 and reply, payload filled (the
+struct merge_cursor;
+/* The cursor behind a message, for tablets read at home without encoding. The message must live as
+ * long. The verdicts of msg_read.h. */
+int tablet_reader_open(struct store *store, struct tablet_set *tablets,
+                       const struct msg_read_tablet *message, struct merge_cursor **cursor,
+                       struct tg_errmsg *msg);
+
+/* One block on the caller's thread. 0 and reply, payload filled (the
  * caller closes them), or the verdicts of msg_read.h. */
 int tablet_reader_read(struct store *store, struct tablet_set *tablets,
                        const struct msg_read_tablet *message, struct msg_read_tablet_reply *reply,

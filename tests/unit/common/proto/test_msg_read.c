@@ -82,6 +82,7 @@ static void test_a_tablet_read_comes_back_as_it_went(void **state)
                                       .column_count = 3,
                                       .columns = columns,
                                       .include_deleted = true,
+                                      .in_key_order = true,
                                       .row_limit = 1000};
     schema_init(&message.schema);
     fill_schema(&message.schema);
