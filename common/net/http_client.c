@@ -252,8 +252,11 @@ static int http_client_read_body(struct http_client *client, struct http_call *c
         if (event == HTTP_BODY_BROKEN)
             return tg_fail(call->msg, TG_CORRUPT, "broken answer: %s", body.why);
         err = http_client_receive_wait(client, call);
-        if (err == TG_CLOSED && *to_end)
+        if (err == TG_CLOSED && *to_end) {
+            if (call->msg != NULL)
+                call->msg->text[0] = '\0'; /* the expected end, no error */
             return 0;
+        }
         if (err != 0)
             return err;
     }

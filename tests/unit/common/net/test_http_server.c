@@ -27,7 +27,7 @@
 enum {
     CONNECTIONS_MAX = 400,
     HEAD_MS = 600,
-    IDLE_MS = 900,
+    IDLE_MS = 2500,
     DRAIN_MS = 1000,
     MIB = 1024 * 1024,
     STREAM_BYTES = 8 * 1024 * 1024
@@ -369,7 +369,14 @@ static void put_text(int fd, const char *text)
 /* Reads until `text` stands in what came (or, with NULL, to the end). Returns all of it. */
 static const char *get_until(int fd, struct buf *in, const char *text)
 {
-    while (text == NULL || in->len == 0 || strstr(buf_cstr(in), text) == NULL) {
+    size_t looked = 0;
+    size_t text_len = text == NULL ? 0 : strlen(text);
+    for (;;) {
+        if (text != NULL && in->len >= looked + text_len &&
+            memmem(in->data + looked, in->len - looked, text, text_len) != NULL)
+            break;
+        if (text != NULL && in->len >= text_len)
+            looked = in->len - text_len;
         char bytes[16384];
         ssize_t n = recv(fd, bytes, sizeof bytes, 0);
         if (n <= 0)
