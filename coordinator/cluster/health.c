@@ -88,15 +88,6 @@ bool health_load_is_lost(const struct health *health, const struct members *memb
                                             sizeof *node->live, by_value) == NULL;
 }
 
-/* A staged transaction may be dropped: ABORTED in the applied log, or below the low water and so
- * neither unfinished nor in want of a bind (rule 10). */
-static bool is_dead(const struct state *state, txn_id id)
-{
-    const struct txn *txn = txn_table_find(&state->txns, id);
-
-    return txn != NULL ? txn->state == TXN_ABORTED : id < state->txn_low_water;
-}
-
 static bool must_stop(const struct state *state, const struct msg_heartbeat *message,
                       uint64_t request)
 {
@@ -125,7 +116,7 @@ int health_answer(const struct state *state, const struct msg_heartbeat *message
         return TG_NOMEM;
     }
     for (uint32_t i = 0; i < message->staged_count; i++)
-        if (is_dead(state, message->staged[i]))
+        if (state_staged_is_dead(state, message->staged[i]))
             reply->dead[reply->dead_count++] = message->staged[i];
     for (uint32_t i = 0; i < message->live_count; i++)
         if (must_stop(state, message, message->live[i]))

@@ -98,6 +98,7 @@ static int call_query(struct dispatch *dispatch, struct slice head, dispatch_don
     struct query_context context = {.consensus = dispatch->consensus,
                                     .health = dispatch->health,
                                     .clock = dispatch->clock,
+                                    .waits = dispatch->waits,
                                     .self = dispatch->self};
     struct msg_query message;
     int err = msg_query_decode(head, &message);

@@ -9,6 +9,7 @@
 #include "common/base/clock.h"
 #include "coordinator/cluster/health.h"
 #include "coordinator/consensus/consensus.h"
+#include "coordinator/query/query_waits.h"
 #include "coordinator/txn/txn_manager.h"
 
 /* Where the coordinators are: from the options. */
@@ -24,6 +25,7 @@ struct dispatch {
     struct txn_manager *txns;
     struct health *health;
     struct clock *clock;
+    struct query_waits *waits;
     uint64_t self;
     uint32_t peer_count;
     struct dispatch_peer peers[DISPATCH_PEERS_MAX];

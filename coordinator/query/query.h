@@ -10,12 +10,14 @@
 #include "common/proto/msg_query.h"
 #include "coordinator/cluster/health.h"
 #include "coordinator/consensus/consensus.h"
+#include "coordinator/query/query_waits.h"
 
 struct query_context {
     struct consensus *consensus;
     const struct health *health;
     struct clock *clock;
-    uint64_t self; /* this coordinator's id */
+    struct query_waits *waits; /* TRUNCATE waits here; NULL: it is answered once it is decided */
+    uint64_t self;             /* this coordinator's id */
 };
 
 /* The end: once, possibly from inside query_run. head is an encoded msg_query_reply and stays the
