@@ -39,11 +39,11 @@ enum { ROW_VECTORS = 2, GROUP_ROWS = 32 };
             word = SHIFT + (W) > 32 ? v >> (32 - SHIFT) % 32 : zero; \
         }                                                            \
     }
-#define ROWS8(STEP, W, J)                                                                \
-    STEP(W, (J))                                                                         \
-    STEP(W, (J) + 1)                                                                     \
-    STEP(W, (J) + 2) STEP(W, (J) + 3) STEP(W, (J) + 4) STEP(W, (J) + 5) STEP(W, (J) + 6) \
-        STEP(W, (J) + 7)
+#define ROWS8(STEP, W, J) \
+    STEP(W, (J))          \
+    STEP(W, (J) + 1)      \
+    STEP(W, (J) + 2)      \
+    STEP(W, (J) + 3) STEP(W, (J) + 4) STEP(W, (J) + 5) STEP(W, (J) + 6) STEP(W, (J) + 7)
 #define ROWS32(STEP, W) ROWS8(STEP, W, 0) ROWS8(STEP, W, 8) ROWS8(STEP, W, 16) ROWS8(STEP, W, 24)
 
 #define ROUTINES(W)                                                                        \
@@ -186,6 +186,12 @@ void block_bitpack_encode64(const uint64_t *values, uint32_t count, unsigned bit
     }
 }
 
+static void widen_group(const uint32_t *restrict low, uint64_t *restrict values)
+{
+    for (int i = 0; i < BITPACK_GROUP; i++)
+        values[i] = low[i];
+}
+
 void block_bitpack_decode64(const uint8_t *in, uint32_t count, unsigned bits, uint64_t *values)
 {
     TG_CHECK(bits <= 64);
@@ -198,8 +204,11 @@ void block_bitpack_decode64(const uint8_t *in, uint32_t count, unsigned bits, ui
         uint32_t n = count - at < BITPACK_GROUP ? count - at : BITPACK_GROUP;
         block_bitpack_decode(in, n, low_bits, low);
         if (high_bits == 0) {
-            for (uint32_t i = 0; i < n; i++)
-                values[at + i] = low[i];
+            if (n == BITPACK_GROUP)
+                widen_group(low, values + at);
+            else
+                for (uint32_t i = 0; i < n; i++)
+                    values[at + i] = low[i];
         } else {
             block_bitpack_decode(in_high, n, high_bits, high);
             for (uint32_t i = 0; i < n; i++)

@@ -25,7 +25,7 @@ static uint64_t narrow_group8(const any_i64 *restrict values, int64_t origin, in
 /* False where the values are not narrow. */
 static bool narrow8(const any_i64 *values, uint32_t count, int64_t origin, int32_t *out)
 {
-    /* Differences are taken modulo 2^64: near the ends of the range the far end would look close. */
+    /* Differences are taken modulo 2^64: near an end the far end would look close. */
     if (origin < INT64_MIN - (int64_t)INT32_MIN || origin > INT64_MAX - INT32_MAX)
         return false;
     uint32_t at = 0;

@@ -7,8 +7,9 @@
 #include "common/model/block_decode.h"
 
 enum {
-    COPY_BYTES = 16,     /* a short value is copied as so many, whatever its length */
-    LZ4_EXPANSION = 255, /* LZ4 cannot expand more, so a longer promise is a lie */
+    ROOM_UNCOUNTED = 256 * 1024, /* bytes reserved without counting what is really needed */
+    COPY_BYTES = 16,             /* a short value is copied as so many, whatever its length */
+    LZ4_EXPANSION = 255,         /* LZ4 cannot expand more, so a longer promise is a lie */
     LZ4_EXPANSION_SLACK = 64
 };
 
@@ -141,6 +142,15 @@ static uint32_t decode_entries(struct block_decoder *decoder, struct cursor *cur
     return count;
 }
 
+/* Not zero where one of 256 codes (of 12 bits) is `count` or more. */
+static uint32_t group_reaches(const uint32_t *codes, uint32_t count)
+{
+    int32_t reached = 0;
+    for (int i = 0; i < BITPACK_GROUP; i++)
+        reached |= (int32_t)codes[i] >= (int32_t)count;
+    return (uint32_t)reached;
+}
+
 /* The codes of all rows into decoder->small, each below `count`. */
 static void decode_codes(struct block_decoder *decoder, uint32_t rows, uint32_t count,
                          struct cursor *cursor)
@@ -154,8 +164,11 @@ static void decode_codes(struct block_decoder *decoder, uint32_t rows, uint32_t 
         if (packed == NULL)
             return;
         block_bitpack_decode(packed, rows, bits, codes);
-        for (uint32_t i = 0; i < rows; i++)
-            bad |= codes[i] >= count;
+        uint32_t row = 0;
+        for (; rows - row >= BITPACK_GROUP; row += BITPACK_GROUP)
+            bad |= group_reaches(codes + row, count);
+        for (; row < rows; row++)
+            bad |= codes[row] >= count;
     } else if (way == CODES_RUNS) {
         uint32_t runs = block_decode_runs(decoder, cursor, rows, BLOCK_DICTIONARY_BITS);
         for (uint32_t run = 0, row = 0; run < runs; run++) {
@@ -171,6 +184,21 @@ static void decode_codes(struct block_decoder *decoder, uint32_t rows, uint32_t 
         cursor_fail(cursor, TG_CORRUPT);
 }
 
+/* Bytes that the rows need: at most, where that is little anyway; else exactly. */
+static uint64_t dictionary_room(const struct block_decoder *decoder, uint32_t rows, uint32_t count,
+                                const uint8_t *nulls)
+{
+    uint32_t longest = 0;
+    for (uint32_t i = 0; i < count; i++)
+        longest = decoder->entry_len[i] > longest ? decoder->entry_len[i] : longest;
+    if ((uint64_t)longest * rows <= ROOM_UNCOUNTED)
+        return (uint64_t)longest * rows;
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < rows; i++)
+        sum += nulls == NULL || nulls[i] == 0 ? decoder->entry_len[decoder->small[i]] : 0;
+    return sum;
+}
+
 static int decode_dictionary(struct block_decoder *decoder, uint32_t rows, const uint8_t *nulls,
                              struct cursor *cursor, struct vector *out)
 {
@@ -180,14 +208,12 @@ static int decode_dictionary(struct block_decoder *decoder, uint32_t rows, const
     if (cursor->err != 0)
         return cursor->err == TG_NOMEM ? TG_NOMEM : 0;
     const uint32_t *codes = decoder->small;
-    uint64_t sum = 0;
-    for (uint32_t i = 0; i < rows; i++)
-        sum += nulls == NULL || nulls[i] == 0 ? decoder->entry_len[codes[i]] : 0;
-    if (sum > BLOCK_BYTES_MAX) {
+    uint64_t room = dictionary_room(decoder, rows, count, nulls);
+    if (room > BLOCK_BYTES_MAX) {
         cursor_fail(cursor, TG_CORRUPT);
         return 0;
     }
-    int err = vector_reserve(out, rows, sum);
+    int err = vector_reserve(out, rows, room);
     if (err != 0)
         return err;
 

@@ -53,6 +53,19 @@ static void fill_nulls(const void *values, const uint8_t *nulls, unsigned width,
     }
 }
 
+/* Whole groups in constant loops: the compiler makes vectors of them. */
+static void subtract_group(const int32_t *restrict values, uint32_t min, uint32_t *restrict rest)
+{
+    for (int i = 0; i < BITPACK_GROUP; i++)
+        rest[i] = (uint32_t)values[i] - min;
+}
+
+static void step_group(const int32_t *restrict values, uint32_t least, uint32_t *restrict rest)
+{
+    for (int i = 0; i < BITPACK_GROUP; i++)
+        rest[i] = (uint32_t)values[i] - (uint32_t)values[i - 1] - least;
+}
+
 /* Frame of reference, group by group: difference to min, then packed. */
 static void write_for(const struct block_numbers *numbers, unsigned bits, uint8_t *out)
 {
@@ -61,9 +74,7 @@ static void write_for(const struct block_numbers *numbers, unsigned bits, uint8_
     for (uint32_t at = 0; at < numbers->count; at += BITPACK_GROUP) {
         uint32_t left = numbers->count - at;
         if (numbers->is_narrow) {
-            const int32_t *restrict from = numbers->narrow + at;
-            for (int i = 0; i < BITPACK_GROUP; i++)
-                rest[i] = (uint32_t)from[i] - narrow_min;
+            subtract_group(numbers->narrow + at, narrow_min, rest);
         } else {
             const any_i64 *restrict from = numbers->wide + at;
             for (uint32_t i = 0; i < BITPACK_GROUP && i < left; i++)
@@ -134,9 +145,7 @@ static int append_deltas(const struct block_numbers *numbers, const struct block
         uint32_t left = numbers->count - at;
         uint32_t n = left < BITPACK_GROUP ? left : BITPACK_GROUP;
         if (numbers->is_narrow) { /* differences do not know the origin */
-            const int32_t *restrict from = numbers->narrow + at;
-            for (int i = 0; i < BITPACK_GROUP; i++)
-                rest[i] = (uint32_t)from[i] - (uint32_t)from[i - 1] - (uint32_t)choice->delta_min;
+            step_group(numbers->narrow + at, (uint32_t)choice->delta_min, rest);
         } else {
             for (uint32_t i = at == 0; i < n; i++)
                 rest[i] = (uint32_t)((uint64_t)numbers->wide[at + i] -
