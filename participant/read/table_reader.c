@@ -140,22 +140,31 @@ static int run_one_by_one(struct reading *r, struct tg_errmsg *msg)
     return 0;
 }
 
-/* Which feed's current row comes first; equal keys in tablet order. NULL at the end. Few tablets: a
- * plain look at all of them. */
+static int compare_rows(const struct reading *r, const struct feed *a, const struct feed *b)
+{
+    int order = 0;
+
+    if (r->read->mode == READ_TABLET_CHANGES)
+        return vector_compare(&a->vectors[r->columns.count], a->row, &b->vectors[r->columns.count],
+                              b->row);
+    for (uint32_t k = 0; k < r->columns.key_count && order == 0; k++)
+        order = vector_compare(&a->vectors[r->columns.keys[k]], a->row,
+                               &b->vectors[r->columns.keys[k]], b->row);
+    return order;
+}
+
+/* Which feed's current row comes first, by key or, for changes, by version; equal ones in tablet
+ * order. NULL at the end. Few tablets: a plain look at all of them. */
 static struct feed *least(struct reading *r)
 {
     struct feed *best = NULL;
 
     for (uint32_t i = 0; i < r->feed_count; i++) {
         struct feed *feed = &r->feeds[i];
-        int order = 0;
 
         if (feed->rows == 0)
             continue;
-        for (uint32_t k = 0; k < r->columns.key_count && best != NULL && order == 0; k++)
-            order = vector_compare(&feed->vectors[r->columns.keys[k]], feed->row,
-                                   &best->vectors[r->columns.keys[k]], best->row);
-        if (best == NULL || order < 0)
+        if (best == NULL || compare_rows(r, feed, best) < 0)
             best = feed;
     }
     return best;
@@ -235,7 +244,8 @@ int table_reader_run(const struct table_reader_context *context, const struct ta
         r.feed_count++;
     }
     if (err == 0)
-        err = read->in_key_order ? run_in_order(&r, msg) : run_one_by_one(&r, msg);
+        err = read->in_key_order || read->mode == READ_TABLET_CHANGES ? run_in_order(&r, msg)
+                                                                      : run_one_by_one(&r, msg);
     for (uint32_t i = 0; i < r.feed_count; i++)
         tablet_source_close(&r.feeds[i].source);
     free(r.feeds);

@@ -40,8 +40,9 @@ struct table_read {
     const atomic_bool *stop; /* checked between blocks: ends with TG_CANCELED. May be NULL */
 };
 
-/* Rows of the wanted columns; versions is set for READ_TABLET_CHANGES. Valid during the call. 0 to
- * go on, else the read ends with that error. */
+/* Rows of the wanted columns; for READ_TABLET_CHANGES, whose rows come in order of versions over
+ * the whole table, also their versions. Valid during the call. 0 to go on, else the read ends with
+ * that error. */
 typedef int table_reader_rows(void *data, const struct vector *columns,
                               const struct vector *versions, uint32_t rows);
 

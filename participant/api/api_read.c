@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* GET _scan, _get, _range, _changes on a participant. */
+#include "participant/api/api_read.h"
+
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/json.h"
+#include "common/base/log.h"
+#include "common/base/work_queue.h"
+#include "common/proto/message.h"
+#include "participant/api/read_answer.h"
+#include "participant/api/read_stream.h"
+#include "participant/read/read_request.h"
+
+struct api_read {
+    struct loop *loop;
+    struct coordinator_client *coordinators;
+    struct table_reader_context context;
+    struct work_queue queue;
+    unsigned thread_count;
+    pthread_t *threads;
+    struct read_job *jobs; /* on the loop: those that wait for their read point */
+};
+
+struct read_job {
+    struct api_read *api;
+    struct read_job *prev, *next;
+    struct read_stream *stream;
+    struct read_request request;
+    struct msg_read_point_reply point;
+    struct loop_timer *timer; /* long poll: asks again */
+    uint64_t until_ms;
+};
+
+enum { POLL_MS = 100 };
+
+static void free_job(struct read_job *job)
+{
+    if (job->timer != NULL)
+        loop_timer_close(job->timer);
+    read_request_close(&job->request);
+    msg_read_point_reply_close(&job->point);
+    free(job);
+}
+
+static void leave_list(struct read_job *job)
+{
+    if (job->prev != NULL)
+        job->prev->next = job->next;
+    else
+        job->api->jobs = job->next;
+    if (job->next != NULL)
+        job->next->prev = job->prev;
+}
+
+static void fail(struct read_job *job, int err, const char *sentence)
+{
+    struct buf body = BUF_INIT;
+
+    read_answer_error(err, sentence, &body);
+    read_stream_fail(job->stream, tg_err_http_status(err), &body);
+}
+
+/* ---- on a reader's thread ---- */
+
+static void run_job(struct read_job *job)
+{
+    struct tg_errmsg msg = {{0}};
+    struct buf rest = BUF_INIT;
+    int err =
+        read_answer_run(&job->api->context, &job->request, &job->point, job->stream, &rest, &msg);
+
+    if (err == 0)
+        read_stream_end(job->stream, &rest);
+    else
+        fail(job, err, msg.text[0] != 0 ? msg.text : tg_err_sentence(err));
+    buf_close(&rest);
+    read_request_close(&job->request);
+    msg_read_point_reply_close(&job->point);
+    free(job);
+}
+
+static void *run(void *data)
+{
+    struct api_read *api = data;
+    void *job;
+
+    while (work_queue_pop(&api->queue, WORK_QUEUE_FOREVER, &job) == 0)
+        run_job(job);
+    return NULL;
+}
+
+/* ---- on the loop ---- */
+
+int api_read_open(struct loop *loop, struct coordinator_client *coordinators,
+                  const struct table_reader_context *context, unsigned threads,
+                  struct api_read **api)
+{
+    struct api_read *a = calloc(1, sizeof *a);
+
+    if (a == NULL)
+        return TG_NOMEM;
+    a->loop = loop;
+    a->coordinators = coordinators;
+    a->context = *context;
+    a->threads = calloc(threads, sizeof *a->threads);
+    if (a->threads == NULL || work_queue_init(&a->queue, READ_QUEUE_MAX) != 0) {
+        free(a->threads);
+        free(a);
+        return TG_NOMEM;
+    }
+    while (a->thread_count < threads &&
+           pthread_create(&a->threads[a->thread_count], NULL, run, a) == 0)
+        a->thread_count++;
+    if (a->thread_count == 0) {
+        api_read_close(a);
+        return TG_NOMEM;
+    }
+    *api = a;
+    return 0;
+}
+
+void api_read_close(struct api_read *api)
+{
+    if (api == NULL)
+        return;
+    work_queue_close(&api->queue);
+    for (unsigned i = 0; i < api->thread_count; i++)
+        pthread_join(api->threads[i], NULL);
+    work_queue_free(&api->queue);
+    free(api->threads);
+    free(api);
+}
+
+static void ask_point(struct read_job *job);
+
+static void poll_again(void *data)
+{
+    ask_point(data);
+}
+
+/* Nothing new yet for a reader of changes that is willing to wait. */
+static bool should_wait(const struct read_job *job)
+{
+    return job->request.kind == READ_CHANGES && job->request.wait_ms > 0 &&
+           job->point.version <= job->point.after && loop_now_ms(job->api->loop) < job->until_ms &&
+           !atomic_load(read_stream_stop(job->stream));
+}
+
+static void on_point(void *data, const struct rpc_reply *reply)
+{
+    struct read_job *job = data;
+    int err = reply->err;
+
+    if (err == 0)
+        err = msg_read_point_reply_decode(reply->head, &job->point);
+    if (err != 0) {
+        fail(job, err, reply->message[0] != 0 ? reply->message : tg_err_sentence(err));
+    } else if (should_wait(job)) {
+        msg_read_point_reply_close(&job->point);
+        msg_read_point_reply_init(&job->point);
+        if (job->timer == NULL)
+            job->timer = loop_timer_open(job->api->loop, poll_again, job);
+        if (job->timer != NULL) {
+            loop_timer_start(job->timer, POLL_MS, 0);
+            return;
+        }
+        fail(job, TG_NOMEM, tg_err_sentence(TG_NOMEM));
+        err = TG_NOMEM;
+    } else {
+        if (job->timer != NULL)
+            loop_timer_close(job->timer);
+        job->timer = NULL;
+        leave_list(job);
+        if (work_queue_try_push(&job->api->queue, job) == 0)
+            return;
+        fail(job, TG_BUSY, "too many reads are waiting");
+        free_job(job);
+        return;
+    }
+    leave_list(job);
+    free_job(job);
+}
+
+static void ask_point(struct read_job *job)
+{
+    struct msg_read_point message;
+    struct buf head = BUF_INIT;
+
+    read_request_point(&job->request, &message);
+    msg_read_point_encode(&message, &head);
+    coordinator_client_call(job->api->coordinators, MSG_READ_POINT, &head, READ_POINT_TIMEOUT_MS, 0,
+                            on_point, job);
+}
+
+static int lookup(void *ctx, const char *name, unsigned nth, char *out, size_t cap)
+{
+    return http_request_query(ctx, name, nth, out, cap);
+}
+
+static void refuse(struct http_exchange *exchange, int err, const char *sentence)
+{
+    struct buf body = BUF_INIT;
+
+    read_answer_error(err, sentence, &body);
+    http_exchange_respond(exchange, tg_err_http_status(err), "application/json;charset=utf-8", NULL,
+                          body.data, body.len);
+    buf_close(&body);
+}
+
+static void start(struct api_read *api, struct http_exchange *exchange,
+                  const struct http_params *params, enum read_kind kind)
+{
+    struct read_job *job = calloc(1, sizeof *job);
+    struct tg_errmsg msg = {{0}};
+    int err;
+
+    if (job == NULL) {
+        refuse(exchange, TG_NOMEM, tg_err_sentence(TG_NOMEM));
+        return;
+    }
+    job->api = api;
+    msg_read_point_reply_init(&job->point);
+    err = read_request_parse(kind, params->value[0], params->value[1], lookup,
+                             (void *)http_exchange_request(exchange), &job->request, &msg);
+    if (err == 0) {
+        job->stream = read_stream_open(api->loop, exchange);
+        err = job->stream == NULL ? TG_NOMEM : 0;
+    }
+    if (err != 0) {
+        refuse(exchange, err, msg.text[0] != 0 ? msg.text : tg_err_sentence(err));
+        free_job(job);
+        return;
+    }
+    job->until_ms = loop_now_ms(api->loop) + job->request.wait_ms;
+    job->next = api->jobs;
+    if (api->jobs != NULL)
+        api->jobs->prev = job;
+    api->jobs = job;
+    ask_point(job);
+}
+
+void api_read_scan(struct api_read *api, struct http_exchange *exchange,
+                   const struct http_params *params)
+{
+    start(api, exchange, params, READ_SCAN);
+}
+
+void api_read_get(struct api_read *api, struct http_exchange *exchange,
+                  const struct http_params *params)
+{
+    start(api, exchange, params, READ_GET);
+}
+
+void api_read_range(struct api_read *api, struct http_exchange *exchange,
+                    const struct http_params *params)
+{
+    start(api, exchange, params, READ_RANGE);
+}
+
+void api_read_changes(struct api_read *api, struct http_exchange *exchange,
+                      const struct http_params *params)
+{
+    start(api, exchange, params, READ_CHANGES);
+}

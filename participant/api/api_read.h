@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* GET _scan, _get, _range, _changes on a participant: asks the leader which version is meant, reads
+ * on a bounded pool of threads, streams text.
+ *
+ * Small answers go out whole; from READ_STREAM_BYTES on an answer is streamed. One that fails in
+ * the middle is broken off, so that a client never takes a part for the whole. */
+#ifndef TG_PARTICIPANT_API_API_READ_H
+#define TG_PARTICIPANT_API_API_READ_H
+
+#include "common/net/http_router.h"
+#include "common/net/loop.h"
+#include "participant/link/coordinator_client.h"
+#include "participant/read/table_reader.h"
+
+enum {
+    READ_STREAM_BYTES = 256 * 1024,     /* handed to the loop at a time */
+    READ_AHEAD_BYTES = 2 * 1024 * 1024, /* written ahead of a slow client */
+    READ_STALL_MS = 60000,              /* a client that takes nothing for so long is given up */
+    READ_POINT_TIMEOUT_MS = 10000,
+    READ_QUEUE_MAX = 4096 /* reads waiting for a thread; more are refused with 503 */
+};
+
+struct api_read;
+
+/* threads: reads that run at once. */
+int api_read_open(struct loop *loop, struct coordinator_client *coordinators,
+                  const struct table_reader_context *context, unsigned threads,
+                  struct api_read **api);
+/* On the loop, after the HTTP server closed: stops reads, waits for the threads. */
+void api_read_close(struct api_read *api);
+
+/* Route handlers behind authentication. params: database, table. */
+void api_read_scan(struct api_read *api, struct http_exchange *exchange,
+                   const struct http_params *params);
+void api_read_get(struct api_read *api, struct http_exchange *exchange,
+                  const struct http_params *params);
+void api_read_range(struct api_read *api, struct http_exchange *exchange,
+                    const struct http_params *params);
+void api_read_changes(struct api_read *api, struct http_exchange *exchange,
+                      const struct http_params *params);
+
+#endif

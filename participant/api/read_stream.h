@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The way of an answer's text from the thread that reads to the loop that writes, with
+ * back-pressure. Shared by the two: each lets go of it once. */
+#ifndef TG_PARTICIPANT_API_READ_STREAM_H
+#define TG_PARTICIPANT_API_READ_STREAM_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "common/base/buf.h"
+#include "common/net/http_server.h"
+#include "common/net/loop.h"
+
+struct read_stream;
+
+/* On the loop. NULL on TG_NOMEM. on_close of the exchange is the stream's. */
+struct read_stream *read_stream_open(struct loop *loop, struct http_exchange *exchange);
+/* Set when the client is gone or gives up: the reader stops soon. */
+const atomic_bool *read_stream_stop(const struct read_stream *stream);
+void read_stream_stop_now(struct read_stream *stream); /* any thread */
+
+/* The reader's side. headers: lines for the answer's head; they count at the first piece. */
+void read_stream_headers(struct read_stream *stream, const char *content_type, const char *headers);
+/* Hands text over (emptied); waits while too much is ahead. 0, TG_CANCELED (client gone),
+ * TG_TIMEOUT (client stalls). */
+int read_stream_write(struct read_stream *stream, struct buf *text, size_t ahead_max,
+                      uint64_t stall_ms);
+/* The rest, and the end: a whole answer if nothing was written yet. Lets go of the stream. */
+void read_stream_end(struct read_stream *stream, struct buf *text);
+/* Instead of an end: an answer with that status if nothing was written yet, else the connection is
+ * broken off. Lets go. */
+void read_stream_fail(struct read_stream *stream, int status, struct buf *body);
+
+#endif
