@@ -42,6 +42,9 @@ void rpc_request_reply_take(struct rpc_request *request, int err, struct buf *he
                             struct buf *payload);
 /* Answers an error with a sentence, which the caller finds in its reply's message. */
 void rpc_request_fail(struct rpc_request *request, int err, const char *text);
+/* Both: a verdict (0 or an enum tg_err) with its sentence ("" for none) and a head, copied, which
+ * says more about it. */
+void rpc_request_verdict(struct rpc_request *request, int err, const char *text, struct slice head);
 /* Gives up on it: the caller gets TG_CANCELED. */
 void rpc_request_drop(struct rpc_request *request);
 
@@ -49,7 +52,7 @@ struct rpc_server_options {
     const char *host;
     uint16_t port; /* 0 = any */
     const char *secret;
-    unsigned connections_max;
+    unsigned connections_max; /* 0 = 1 024 */
 };
 int rpc_server_open(struct loop *loop, const struct rpc_server_options *options,
                     rpc_handler *handler, void *ctx, struct rpc_server **server,

@@ -153,6 +153,16 @@ void rpc_request_fail(struct rpc_request *request, int err, const char *text)
     rpc_request_answer(request, err, text == NULL ? "" : text, NULL, NULL);
 }
 
+void rpc_request_verdict(struct rpc_request *request, int err, const char *text, struct slice head)
+{
+    struct buf copy = BUF_INIT;
+    if (request->connection != NULL)
+        buf_append(&copy, head.data, head.len);
+    TG_CHECK(copy.err == 0);
+    rpc_request_answer(request, err, text == NULL ? "" : text, &copy, NULL);
+    buf_close(&copy);
+}
+
 void rpc_request_drop(struct rpc_request *request)
 {
     rpc_request_fail(request, TG_CANCELED, "the call was dropped");
@@ -303,7 +313,7 @@ int rpc_server_open(struct loop *loop, const struct rpc_server_options *options,
     server->handler = handler;
     server->ctx = ctx;
     server->secret = secret;
-    server->connections_max = options->connections_max;
+    server->connections_max = options->connections_max == 0 ? 1024 : options->connections_max;
     server->listener.data = server;
     int err = tcp_listen(loop, &server->listener, options->host, options->port,
                          rpc_server_on_connection, rpc_server_listener_closed, &server->port, msg);

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Calls from participants and other coordinators to whoever handles them. */
+#include "coordinator/rpc/rpc_handlers.h"
+
+#include "common/proto/message.h"
+#include "common/proto/msg_status.h"
+
+static void answer(void *data, int err, const char *sentence, struct slice head)
+{
+    rpc_request_verdict(data, err, sentence, head);
+}
+
+static void answer_early(const struct rpc_handlers *handlers, struct rpc_request *request)
+{
+    struct msg_status_reply reply = {.coordinator = handlers->dispatch->self};
+    struct buf head = BUF_INIT;
+
+    if (rpc_request_type(request) != MSG_STATUS) {
+        rpc_request_fail(request, TG_NOT_LEADER, "this coordinator is starting");
+        return;
+    }
+    msg_status_reply_encode(&reply, &head);
+    rpc_request_reply_take(request, 0, &head, NULL);
+}
+
+void rpc_handlers_call(void *ctx, struct rpc_request *request)
+{
+    struct rpc_handlers *handlers = ctx;
+
+    if (!handlers->serves) {
+        answer_early(handlers, request);
+        return;
+    }
+    dispatch_call(handlers->dispatch, rpc_request_type(request), rpc_request_head(request), answer,
+                  request);
+}
