@@ -132,54 +132,6 @@ static void core_on_broken(void *data, const char *why)
     core_fatal(data, why);
 }
 
-/* ---- messages on their way in ---- */
-
-static void core_drop_snapshot(struct raft_message *message)
-{
-    raft_configuration_close(&message->install_snapshot.conf);
-    raft_free(message->install_snapshot.data.base);
-}
-
-/* raft 0.22.1 follows a null pointer when a snapshot from the leader was put on hold behind one of
- * its own, and leaks one that comes while another is being installed; so we hold the first, and
- * drop the second (the leader repeats). */
-static void core_recv(struct raft_io *io, struct raft_message *message)
-{
-    struct raft *raft = io->data;
-    struct raft_core *core = raft_core_of(raft);
-    core_wake(core);
-    if (message->type != RAFT_INSTALL_SNAPSHOT || core->closed) {
-        core->recv(io, message);
-    } else if (raft->snapshot.installing || raft->legacy.snapshot_install) {
-        core_drop_snapshot(message);
-    } else if (raft->legacy.snapshot_taking) {
-        if (core->holding)
-            core_drop_snapshot(&core->held);
-        core->held = *message;
-        snprintf(core->held_address, sizeof core->held_address, "%s", message->server_address);
-        core->held.server_address = core->held_address;
-        core->holding = true;
-    } else {
-        core->recv(io, message);
-    }
-}
-
-static int core_io_start(struct raft_io *io, unsigned msecs, raft_io_tick_cb tick,
-                         raft_io_recv_cb recv)
-{
-    struct raft_core *core = raft_core_of(io->data);
-    core->recv = recv;
-    return core->io_start(io, msecs, tick, core_recv);
-}
-
-static void core_release_held(struct raft_core *core)
-{
-    if (!core->holding || core->raft.legacy.snapshot_taking)
-        return;
-    core->holding = false;
-    core_recv(core->raft.io, &core->held);
-}
-
 static void core_on_step(struct raft *raft)
 {
     core_wake(raft_core_of(raft));
@@ -212,7 +164,7 @@ int raft_core_attach(struct raft_core *core, struct raft_io *io, struct tg_errms
 {
     const struct raft_core_options *options = &core->options;
     memset(&core->raft, 0, sizeof core->raft);
-    core->raft.data = core;
+    core->raft.data = &core->guard;
     int rc = raft_init(&core->raft, io, &core->shell.fsm, options->id, options->address);
     if (rc != 0)
         return tg_fail(msg, raft_err(rc), "raft cannot use its directory: %s (%s)",
@@ -226,8 +178,7 @@ int raft_core_attach(struct raft_core *core, struct raft_io *io, struct tg_errms
     raft_set_max_catch_up_round_duration(&core->raft, 60 * 1000);
     raft_set_snapshot_threshold(&core->raft, RAFT_FSM_SNAPSHOT_ENTRIES_MAX);
     core->raft.legacy.step_cb = core_on_step;
-    core->io_start = io->start;
-    io->start = core_io_start;
+    raft_guard_attach(&core->guard, &core->raft);
     return 0;
 }
 
@@ -393,7 +344,7 @@ static void core_tell(struct raft_core *core)
 void raft_core_turn(struct raft_core *core)
 {
     if (core->attached && !core->closed && core->shell.started && !core->failed) {
-        core_release_held(core);
+        raft_guard_turn(&core->guard);
         core_observe(core);
     }
     core_tell(core);
@@ -429,10 +380,7 @@ void raft_core_shut(struct raft_core *core, raft_close_cb closed)
 {
     TG_CHECK(core->attached && !core->closed);
     core->closed = true;
-    if (core->holding) {
-        core->holding = false;
-        core_drop_snapshot(&core->held);
-    }
+    raft_guard_detach(&core->guard);
     raft_close(&core->raft, closed);
     if (core->role != CORE_FOLLOWS)
         core_lose(core);

@@ -11,14 +11,15 @@
 
 #include <raft.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "common/base/clock.h"
 #include "common/base/err.h"
-#include "common/model/ids.h"
 #include "coordinator/consensus/consensus.h"
 #include "coordinator/consensus/proposer.h"
 #include "coordinator/consensus/raft_fsm.h"
+#include "coordinator/consensus/raft_guard.h"
 #include "coordinator/state/state.h"
 
 struct raft_core_options {
@@ -62,11 +63,7 @@ struct raft_core {
     struct raft_barrier barrier;
     bool barrier_busy;
     struct raft_core_entry entries[PROPOSER_WINDOW_MAX];
-    int (*io_start)(struct raft_io *io, unsigned msecs, raft_io_tick_cb tick, raft_io_recv_cb recv);
-    raft_io_recv_cb recv;
-    struct raft_message held; /* a snapshot from the leader that waits for our own to be written */
-    char held_address[ADDRESS_BYTES];
-    bool holding;
+    struct raft_guard guard; /* raft.data points to it */
     uint64_t times_led;
 };
 
@@ -91,7 +88,7 @@ uint64_t raft_core_flight_us(const struct raft_core *core);
 /* r->data of the library's struct. */
 static inline struct raft_core *raft_core_of(const struct raft *raft)
 {
-    return raft->data;
+    return (struct raft_core *)((char *)raft->data - offsetof(struct raft_core, guard));
 }
 
 #endif

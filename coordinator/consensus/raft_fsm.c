@@ -10,6 +10,7 @@
 #include "common/base/endian.h"
 #include "common/base/log.h"
 #include "coordinator/consensus/batch.h"
+#include "coordinator/consensus/raft_guard.h"
 
 enum {
     SNAPSHOT_MAGIC = 0x4e534754, /* "TGSN" */
@@ -136,7 +137,7 @@ static int raft_fsm_apply(struct raft_fsm *fsm, const struct raft_buffer *buf, v
 static int raft_fsm_snapshot(struct raft_fsm *fsm, struct raft_buffer *bufs[], unsigned *n_bufs)
 {
     struct raft_fsm_shell *shell = fsm->data;
-    if (shell->broken)
+    if (shell->broken || !raft_guard_may_snapshot(shell->raft))
         return RAFT_BUSY;
     uint64_t index = raft_last_applied(shell->raft);
     uint64_t entries = index - shell->snapshot_index;
@@ -146,6 +147,8 @@ static int raft_fsm_snapshot(struct raft_fsm *fsm, struct raft_buffer *bufs[], u
         trailing = RAFT_FSM_TRAILING_MIN;
     if (trailing > RAFT_FSM_TRAILING_MAX)
         trailing = RAFT_FSM_TRAILING_MAX;
+    if (trailing < entries)
+        trailing = entries;
     raft_fsm_begin_interval(shell, index);
 
     struct buf bytes = BUF_INIT;

@@ -25,7 +25,7 @@
 enum {
     RAFT_FSM_SNAPSHOT_FORMAT = 1,
     RAFT_FSM_SNAPSHOT_BYTES_MAX = 1024 * 1024 * 1024, /* raft cannot read back files of 2 GiB */
-    RAFT_FSM_SNAPSHOT_ENTRIES_MAX = 64 * 1024,        /* entries between snapshots, however small */
+    RAFT_FSM_SNAPSHOT_ENTRIES_MAX = 32 * 1024,        /* entries between snapshots, however small */
     RAFT_FSM_TRAILING_MIN = 64,                       /* entries kept behind a snapshot */
     RAFT_FSM_TRAILING_MAX = 2 * RAFT_FSM_SNAPSHOT_ENTRIES_MAX
 };

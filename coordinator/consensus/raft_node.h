@@ -33,7 +33,7 @@ struct raft_node_options {
     unsigned heartbeat_ms;
     uint32_t window;             /* entries in flight */
     uint64_t snapshot_bytes;     /* of log between snapshots */
-    uint32_t snapshot_entries;   /* the same in entries; 0: 65 536 */
+    uint32_t snapshot_entries;   /* the same in entries; 0: 32 768 */
     uint64_t segment_bytes;      /* of a log file */
     uint64_t disk_reserve_bytes; /* below this much free space new work is refused, below a quarter
                                     everything */

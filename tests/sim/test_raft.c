@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The raft library under cuts, loss, repetition, slow disks, crashes and snapshots: what was
+ * acknowledged stays, and all servers apply one sequence. SEEDS=1-1000 runs more; SIM_TRACE=1
+ * prints what happens. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#include "tests/sim/raft_sim.h"
+#include "tests/sim/sim_seeds.h"
+
+enum { SEEDS_DEFAULT = 12, SPAN_US = 10 * 1000 * 1000 };
+
+static void run_seeds(unsigned servers, bool snapshots, bool crashes)
+{
+    struct sim_seeds seeds = sim_seeds_of(SEEDS_DEFAULT);
+    uint64_t acknowledged = 0, unknown = 0, taken = 0, installed = 0, crashed = 0;
+    for (uint64_t seed = seeds.first; seed <= seeds.last; seed++) {
+        struct raft_sim_options options = {seed, servers, SPAN_US, snapshots, crashes};
+        struct raft_sim_result result;
+        raft_sim_run(&options, &result);
+        if (result.failure[0] != '\0')
+            fail_msg("SEEDS=%lu-%lu servers=%u: %s", (unsigned long)seed, (unsigned long)seed,
+                     servers, result.failure);
+        assert_true(result.acknowledged > 0);
+        acknowledged += result.acknowledged;
+        unknown += result.unknown;
+        taken += result.snapshots;
+        installed += result.installs;
+        crashed += result.crashes;
+    }
+    print_message("seeds %lu-%lu: %lu acknowledged, %lu unknown, %lu snapshots, %lu installed, "
+                  "%lu crashes\n",
+                  (unsigned long)seeds.first, (unsigned long)seeds.last,
+                  (unsigned long)acknowledged, (unsigned long)unknown, (unsigned long)taken,
+                  (unsigned long)installed, (unsigned long)crashed);
+    if (snapshots)
+        assert_true(taken > 0);
+}
+
+static void test_three_servers_with_cuts_and_latency_agree(void **state)
+{
+    (void)state;
+    run_seeds(3, false, false);
+}
+
+static void test_three_servers_with_snapshots_and_crashes_agree(void **state)
+{
+    (void)state;
+    run_seeds(3, true, true);
+}
+
+static void test_five_servers_with_snapshots_and_crashes_agree(void **state)
+{
+    (void)state;
+    run_seeds(5, true, true);
+}
+
+static void test_the_same_seed_gives_the_same_run(void **state)
+{
+    (void)state;
+    struct raft_sim_options options = {77, 3, 3 * 1000 * 1000, true, true};
+    struct raft_sim_result first, second, other;
+    raft_sim_run(&options, &first);
+    raft_sim_run(&options, &second);
+    assert_true(first.trace == second.trace);
+    options.seed = 78;
+    raft_sim_run(&options, &other);
+    assert_true(first.trace != other.trace);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_three_servers_with_cuts_and_latency_agree),
+        cmocka_unit_test(test_three_servers_with_snapshots_and_crashes_agree),
+        cmocka_unit_test(test_five_servers_with_snapshots_and_crashes_agree),
+        cmocka_unit_test(test_the_same_seed_gives_the_same_run),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
