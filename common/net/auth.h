@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Basic credentials: parse the header, check against a verifier, remember verified ones by keyed
- * hash (so that a slow password hash is paid once). */
+/* Credentials of users (Basic) and proofs of nodes (HMAC). */
 #ifndef TG_COMMON_NET_AUTH_H
 #define TG_COMMON_NET_AUTH_H
 

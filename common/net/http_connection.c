@@ -195,7 +195,7 @@ static void http_connection_begin_exchange(struct http_connection *connection, c
         return;
     }
     struct http_request *request = &exchange->head.request;
-    tcp_peer(&connection->tcp, request->peer, sizeof request->peer);
+    memcpy(request->peer, connection->peer, sizeof request->peer);
     exchange->connection = connection;
     exchange->head_only = strcmp(request->method, "HEAD") == 0;
     bool chunked = request->framing == HTTP_BODY_CHUNKED;
@@ -560,6 +560,7 @@ void http_connection_accept(struct http_server *server)
         return;
     }
     tcp_prepare(&connection->tcp);
+    tcp_peer(&connection->tcp, connection->peer, sizeof connection->peer);
     if (server->connection_count > limit)
         http_connection_refuse(connection, 503, "too many connections");
     else

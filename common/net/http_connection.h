@@ -82,6 +82,7 @@ struct http_connection {
     bool write_busy;
     bool reading;
     bool peer_ended; /* the client closed its half */
+    char peer[64];
     uint64_t deadline_ms;
     uint64_t drain_left;
     size_t last_waiting; /* bytes unwritten at the last sweep */

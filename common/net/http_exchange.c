@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/base/check.h"
 #include "common/net/http_answer.h"
 #include "common/net/http_connection.h"
 
@@ -62,11 +61,16 @@ static void http_exchange_owe_end(struct http_exchange *exchange)
 void http_exchange_read_body(struct http_exchange *exchange, const struct http_body_sink *sink)
 {
     struct http_connection *connection = exchange->connection;
-    TG_CHECK(!exchange->has_sink);
     if (exchange->answered || exchange->dropping || exchange->body_broken)
         return;
+    bool goes_on = exchange->has_sink;
     exchange->has_sink = true;
+    exchange->paused = false;
     exchange->sink = *sink;
+    if (goes_on) {
+        http_connection_wake(connection);
+        return;
+    }
     const struct http_request *request = &exchange->head.request;
     if (request->framing == HTTP_BODY_BOTH) /* chunks win, and the connection ends afterwards */
         http_body_init(&exchange->body, HTTP_BODY_BY_CHUNKS, 0);

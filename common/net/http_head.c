@@ -131,11 +131,14 @@ static const char *http_head_end_span(struct http_head_span span)
     return span.start;
 }
 
-/* Names in lower case. The parser, as some distributions build it, lets blanks into them. */
+/* Names in lower case. The parser, as some distributions build it, lets blanks and empty names
+ * through. */
 static bool http_head_take_headers(struct http_head *head, struct http_head_parse *parse)
 {
     for (size_t i = 0; i < parse->count; i++) {
         struct http_head_span name = parse->name[i];
+        if (name.len == 0)
+            return false;
         for (size_t k = 0; k < name.len; k++) {
             unsigned char byte = (unsigned char)name.start[k];
             if (!isalnum(byte) && (byte == '\0' || strchr("!#$%&'*+-.^_`|~", byte) == NULL))

@@ -58,6 +58,18 @@ static void http_server_cut_all(void *data)
         http_connection_close(at);
 }
 
+static void http_server_defaults(struct http_server_options *options)
+{
+    if (options->connections_max == 0)
+        options->connections_max = 1024;
+    if (options->head_timeout_ms == 0)
+        options->head_timeout_ms = 10 * 1000;
+    if (options->idle_timeout_ms == 0)
+        options->idle_timeout_ms = 60 * 1000;
+    if (options->drain_timeout_ms == 0)
+        options->drain_timeout_ms = HTTP_DRAIN_MS_MAX;
+}
+
 int http_server_open(struct loop *loop, const struct http_server_options *options,
                      const struct http_server_handlers *handlers, struct http_server **out,
                      struct tg_errmsg *msg)
@@ -67,6 +79,7 @@ int http_server_open(struct loop *loop, const struct http_server_options *option
         return tg_fail(msg, TG_NOMEM, "no memory for an HTTP server");
     server->loop = loop;
     server->options = *options;
+    http_server_defaults(&server->options);
     server->handlers = *handlers;
     server->listener.data = server;
     server->sweep = loop_timer_open(loop, http_server_sweep, server);

@@ -64,8 +64,8 @@ struct http_request {
 /* NULL if the header is absent or empty (for loads an empty value equals absent). name in lower
  * case. */
 const char *http_request_header(const struct http_request *request, const char *name);
-/* Query parameter, percent-decoded, into out; TG_NOT_FOUND, TG_INVALID (bad escape), TG_TOO_LARGE.
- * The n-th of that name. */
+/* Query parameter, percent-decoded ('+' is a blank, as forms and client libraries write it), into
+ * out; TG_NOT_FOUND, TG_INVALID (bad escape), TG_TOO_LARGE. The n-th of that name. */
 int http_request_query(const struct http_request *request, const char *name, unsigned nth,
                        char *out, size_t cap);
 /* Percent-decodes one path segment; '+' stays '+'. TG_INVALID or TG_TOO_LARGE. */
@@ -91,11 +91,12 @@ struct http_server_handlers {
 };
 
 struct http_server_options {
-    const char *host;          /* dotted quad */
-    uint16_t port;             /* 0 = any free one */
-    unsigned connections_max;  /* beyond it new ones get 503 and are closed */
+    const char *host; /* dotted quad */
+    uint16_t port;    /* 0 = any free one */
+    /* of these, 0 = the default */
+    unsigned connections_max;  /* 1 024; beyond it new ones get 503 and are closed */
     uint64_t head_timeout_ms;  /* 10 000 */
-    uint64_t idle_timeout_ms;  /* 60 000: keep-alive without a request */
+    uint64_t idle_timeout_ms;  /* 60 000: keep-alive without a request; an answer nobody reads */
     uint64_t drain_timeout_ms; /* 5 000: linger after an early answer */
 };
 

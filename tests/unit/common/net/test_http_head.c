@@ -108,6 +108,7 @@ static void test_smuggling_attempts_are_refused(void **state)
         G "A: b\r\n\tfolded\r\n\r\n",         /* folded line */
         " GET / HTTP/1.1\r\nHost: h\r\n\r\n", /* blank before the line */
         G "A : b\r\n\r\n",                    /* blank before the colon */
+        G ": chunked\r\n\r\n",                /* no name */
         G "A\x01: b\r\n\r\n",                 /* control character */
         G "A: b\x7f\r\n\r\n",                 /* control character */
         G "Content-Length: 5\r\nContent-Length: 5\r\n\r\n",
