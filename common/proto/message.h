@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The list of message types between the programs. A head is a msgpack array whose first element is MESSAGE_VERSION (an unknown one
- * is refused); an answer's verdict travels in the RPC frame as an enum tg_err with a sentence. */
+/* The list of message types between the programs. A head is a msgpack array whose first element is
+ * MESSAGE_VERSION (an unknown one is refused); an answer's verdict travels in the RPC frame as an
+ * enum tg_err with a sentence. */
 #ifndef TG_COMMON_PROTO_MESSAGE_H
 #define TG_COMMON_PROTO_MESSAGE_H
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* MSG_QUERY: statements and small questions that the leader answers with a JSON text, whoever received them over HTTP. */
+/* MSG_QUERY: statements and small questions that the leader answers with a JSON text, whoever
+ * received them over HTTP. */
 #ifndef TG_COMMON_PROTO_MSG_QUERY_H
 #define TG_COMMON_PROTO_MSG_QUERY_H
 
@@ -7,15 +8,15 @@
 #include "common/model/ids.h"
 
 enum query_kind {
-    QUERY_STATEMENT = 1,   /* text: a DDL or SHOW statement; db may be "" */
-    QUERY_LOAD_STATE = 2,  /* db, label */
-    QUERY_CANCEL = 3,      /* db, label */
-    QUERY_SCHEMA = 4,      /* db, table */
-    QUERY_COUNT = 5,       /* db, table */
-    QUERY_BACKENDS = 6,    /* text: "alive" for living ones only */
-    QUERY_TIMELINE = 7,    /* db, table; text: the query string of the HTTP request */
+    QUERY_STATEMENT = 1,  /* text: a DDL or SHOW statement; db may be "" */
+    QUERY_LOAD_STATE = 2, /* db, label */
+    QUERY_CANCEL = 3,     /* db, label */
+    QUERY_SCHEMA = 4,     /* db, table */
+    QUERY_COUNT = 5,      /* db, table */
+    QUERY_BACKENDS = 6,   /* text: "alive" for living ones only */
+    QUERY_TIMELINE = 7,   /* db, table; text: the query string of the HTTP request */
     QUERY_HEALTH = 8,
-    QUERY_CLUSTER = 9      /* members, leader, versions: for `tidegate cluster status` */
+    QUERY_CLUSTER = 9 /* members, leader, versions: for `tidegate cluster status` */
 };
 enum { QUERY_TEXT_MAX = 1024 * 1024, QUERY_REPLY_MAX = 8 * 1024 * 1024 };
 
@@ -25,11 +26,12 @@ struct msg_query {
     char table[NAME_BYTES];
     char label[LABEL_BYTES];
     char user[NAME_BYTES];
-    struct buf text;       /* owned */
+    struct buf text; /* owned */
 };
-/* Verdict 0: `data` is the JSON for the envelope's data field (PROTOCOL.md 1.3). Otherwise the frame's sentence is for the user. */
+/* Verdict 0: `data` is the JSON for the envelope's data field (PROTOCOL.md 1.3). Otherwise the
+ * frame's sentence is for the user. */
 struct msg_query_reply {
-    struct buf data;       /* owned */
+    struct buf data; /* owned */
 };
 void msg_query_encode(const struct msg_query *message, struct buf *out);
 int msg_query_decode(struct slice head, struct msg_query *message);

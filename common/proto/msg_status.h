@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* MSG_STATUS: a coordinator tells who it is, who leads as far as it knows, and how far it has applied. */
+/* MSG_STATUS: a coordinator tells who it is, who leads as far as it knows, and how far it has
+ * applied. */
 #ifndef TG_COMMON_PROTO_MSG_STATUS_H
 #define TG_COMMON_PROTO_MSG_STATUS_H
 
@@ -7,11 +8,11 @@
 #include "common/model/ids.h"
 
 struct msg_status_reply {
-    uint64_t coordinator;              /* its raft id */
-    uint64_t leader;                   /* raft id of the leader it knows, 0 if none */
-    char leader_rpc[ADDRESS_BYTES];    /* "" if none */
+    uint64_t coordinator;           /* its raft id */
+    uint64_t leader;                /* raft id of the leader it knows, 0 if none */
+    char leader_rpc[ADDRESS_BYTES]; /* "" if none */
     char leader_http[ADDRESS_BYTES];
-    char cluster_uuid[37];             /* "" before the cluster was formed */
+    char cluster_uuid[37]; /* "" before the cluster was formed */
     uint64_t term;
     uint64_t applied_index;
     uint64_t last_stamp_us;

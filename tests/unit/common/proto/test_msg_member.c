@@ -2,8 +2,8 @@
 /* MSG_REGISTER and MSG_HEARTBEAT travel whole or not at all. */
 #include "common/proto/msg_member.h"
 
-#include "codec_check.h"
 #include "common/base/msgpack.h"
+#include "tests/unit/common/proto/codec_check.h"
 
 CODEC_PLAIN(msg_register)
 CODEC_PLAIN(msg_register_reply)

@@ -2,7 +2,7 @@
 /* MSG_PUBLISH travels whole or not at all. */
 #include "common/proto/msg_publish.h"
 
-#include "codec_check.h"
+#include "tests/unit/common/proto/codec_check.h"
 
 CODEC_CLOSES(msg_publish)
 CODEC_CLOSES(msg_publish_reply)

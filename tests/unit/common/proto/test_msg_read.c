@@ -2,7 +2,7 @@
 /* MSG_READ_POINT and MSG_READ_TABLET travel whole or not at all. */
 #include "common/proto/msg_read.h"
 
-#include "codec_check.h"
+#include "tests/unit/common/proto/codec_check.h"
 
 CODEC_PLAIN(msg_read_point)
 CODEC_CLOSES(msg_read_point_reply)

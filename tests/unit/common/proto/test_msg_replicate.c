@@ -2,7 +2,7 @@
 /* MSG_REPLICATE travels whole or not at all. */
 #include "common/proto/msg_replicate.h"
 
-#include "codec_check.h"
+#include "tests/unit/common/proto/codec_check.h"
 
 CODEC_CLOSES(msg_replicate)
 

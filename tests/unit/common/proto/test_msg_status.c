@@ -2,7 +2,7 @@
 /* MSG_STATUS travels whole or not at all. */
 #include "common/proto/msg_status.h"
 
-#include "codec_check.h"
+#include "tests/unit/common/proto/codec_check.h"
 
 CODEC_PLAIN(msg_status_reply)
 

@@ -2,7 +2,7 @@
 /* The messages of a transaction travel whole or not at all. */
 #include "common/proto/msg_txn.h"
 
-#include "codec_check.h"
+#include "tests/unit/common/proto/codec_check.h"
 
 CODEC_PLAIN(msg_txn_begin)
 CODEC_CLOSES(msg_txn_begin_reply)
