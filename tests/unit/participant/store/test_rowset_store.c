@@ -223,6 +223,69 @@ static void test_a_damaged_description_is_noticed(void **state)
     assert_int_equal(rowset_reader_open(fixture->store, 1, 5, &reader), TG_CORRUPT);
 }
 
+/* Very many tablets at once: memory stays bounded, at the price of smaller extents. */
+static void test_many_open_rowsets_stay_within_their_memory(void **state)
+{
+    struct fixture *fixture = *state;
+    enum { TABLETS = 400, LEN = 200000, TAILS_MAX = 48 * 1024 * 1024 };
+    struct buf content = BUF_INIT;
+    uint64_t rowsets;
+    uint64_t bytes;
+    fixture_content(1, LEN, &content);
+    struct slice all = slice_of(content.data, content.len);
+    for (tablet_id tablet = 1; tablet <= TABLETS; tablet++) {
+        assert_int_equal(fixture_send(fixture, 10, 1, tablet, 0, all, NULL), 0);
+        rowset_store_open_count(fixture->store, &rowsets, &bytes);
+        assert_int_equal(rowsets, tablet);
+        assert_true(bytes <= TAILS_MAX + TABLETS * (LEN % 65520));
+    }
+    for (tablet_id tablet = 1; tablet <= TABLETS; tablet++) {
+        struct rowset_meta meta;
+        fixture_meta(&meta, 10, 1, tablet, all);
+        assert_int_equal(fixture_send(fixture, 10, 1, tablet, 0, slice_of(NULL, 0), &meta), 0);
+        rowset_meta_close(&meta);
+        if (tablet % 50 == 0)
+            assert_int_equal(fixture_check(fixture, tablet, 1, LEN), 0);
+    }
+    rowset_store_open_count(fixture->store, &rowsets, &bytes);
+    assert_int_equal(rowsets, 0);
+    assert_int_equal(bytes, 0);
+    buf_close(&content);
+}
+
+static void test_all_seals_of_a_message_count_or_none(void **state)
+{
+    struct fixture *fixture = *state;
+    struct rowset_meta metas[3];
+    struct replicate_piece pieces[3];
+    struct rowset_reader reader;
+    struct msg_replicate message = {.txn = 10,
+                                    .rowset = 1,
+                                    .table = FIXTURE_TABLE,
+                                    .piece_count = 3,
+                                    .pieces = pieces,
+                                    .seal_count = 3,
+                                    .seals = metas};
+    for (uint32_t i = 0; i < 3; i++) {
+        pieces[i] = (struct replicate_piece){.tablet = i + 1, .len = 5};
+        fixture_meta(&metas[i], 10, 1, i + 1, slice_str("hello"));
+    }
+    assert_int_equal(
+        rowset_store_replicate_wait(fixture->store, &message, slice_str("hellohelloHELLO")),
+        TG_DIGEST);
+    for (tablet_id tablet = 1; tablet <= 3; tablet++)
+        assert_int_equal(rowset_reader_open(fixture->store, tablet, 1, &reader), TG_NOT_FOUND);
+    assert_int_equal(
+        rowset_store_replicate_wait(fixture->store, &message, slice_str("hellohellohello")), 0);
+    for (tablet_id tablet = 1; tablet <= 3; tablet++) {
+        assert_int_equal(rowset_reader_open(fixture->store, tablet, 1, &reader), 0);
+        assert_int_equal(rowset_reader_verify(&reader), 0);
+        rowset_reader_close(&reader);
+    }
+    for (uint32_t i = 0; i < 3; i++)
+        rowset_meta_close(&metas[i]);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
@@ -241,6 +304,8 @@ int main(void)
         TEST(test_no_new_rowset_below_the_disk_reserve),
         TEST(test_a_damaged_extent_is_noticed),
         TEST(test_a_damaged_description_is_noticed),
+        TEST(test_many_open_rowsets_stay_within_their_memory),
+        TEST(test_all_seals_of_a_message_count_or_none),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
