@@ -11,7 +11,8 @@ set(CMAKE_C_FLAGS_DEBUG "-Og -g")
 
 add_library(tidegate_flags INTERFACE)
 target_include_directories(tidegate_flags INTERFACE "${CMAKE_SOURCE_DIR}")
-target_compile_definitions(tidegate_flags INTERFACE _GNU_SOURCE)
+target_compile_definitions(tidegate_flags INTERFACE _GNU_SOURCE
+                           TIDEGATE_VERSION="${PROJECT_VERSION}")
 target_compile_options(tidegate_flags INTERFACE -Wall -Wextra -Wshadow -Wconversion)
 if(TIDEGATE_WERROR)
   target_compile_options(tidegate_flags INTERFACE -Werror)

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reads: a full scan as text over HTTP, of the newest version and as of one, in rows/s; and gets by
+ * key at 1 and 8 clients: gets/s, p50, p99.
+ *
+ *   bench_read COORDINATOR PARTICIPANT [ROWS] [SECONDS] */
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "bench/bench_lib.h"
+
+enum { CLIENTS_MAX = 16 };
+
+struct client {
+    pthread_t thread;
+    const char *participant;
+    unsigned number;
+    uint64_t rows;
+    double until;
+    struct bench_samples samples;
+};
+
+static void *run(void *data)
+{
+    struct client *c = data;
+    struct http_client *http = bench_connect(c->participant);
+    uint64_t seed = c->number * 7919 + 1;
+
+    while (bench_now_s() < c->until) {
+        char target[128];
+        struct http_reply reply;
+        double begin = bench_now_s();
+
+        seed = seed * 6364136223846793005u + 1442695040888963407u;
+        uint64_t row = (seed >> 33) % c->rows;
+        snprintf(target, sizeof target, "/api/bench/reads/_get?key=%lu&key=%lu", row / 4 + 1,
+                 row % 4 + 1);
+        bench_request(http, "GET", target, NULL, NULL, 0, &reply);
+        if (reply.body.len == 0)
+            bench_die("row %lu is not there", row);
+        http_reply_close(&reply);
+        bench_samples_add(&c->samples, bench_now_s() - begin);
+    }
+    http_client_close(http);
+    return NULL;
+}
+
+static void gets(const char *participant, uint64_t rows, unsigned clients, double seconds)
+{
+    static struct client list[CLIENTS_MAX];
+    struct bench_samples all = {0};
+    double begin = bench_now_s();
+
+    for (unsigned i = 0; i < clients; i++) {
+        list[i] = (struct client){
+            .participant = participant, .number = i, .rows = rows, .until = begin + seconds};
+        if (pthread_create(&list[i].thread, NULL, run, &list[i]) != 0)
+            bench_die("no more threads");
+    }
+    for (unsigned i = 0; i < clients; i++) {
+        pthread_join(list[i].thread, NULL);
+        for (size_t n = 0; n < list[i].samples.count; n++)
+            bench_samples_add(&all, list[i].samples.values[n]);
+        bench_samples_close(&list[i].samples);
+    }
+    double took = bench_now_s() - begin;
+    size_t count = all.count;
+    double p50 = bench_samples_percentile(&all, 0.5);
+    double p99 = bench_samples_percentile(&all, 0.99);
+    bench_print("get", "\"clients\":%u,\"gets_per_s\":%.0f,\"p50_ms\":%.3f,\"p99_ms\":%.3f",
+                clients, (double)count / took, p50 * 1e3, p99 * 1e3);
+    bench_samples_close(&all);
+}
+
+static void scan(struct http_client *http, const char *name, const char *query, uint64_t rows)
+{
+    char target[128];
+    struct http_reply reply;
+    uint64_t lines = 0;
+
+    snprintf(target, sizeof target, "/api/bench/reads/_scan?%s", query);
+    double begin = bench_now_s();
+    bench_request(http, "GET", target, NULL, NULL, 0, &reply);
+    double seconds = bench_now_s() - begin;
+    for (size_t i = 0; i < reply.body.len; i++)
+        lines += reply.body.data[i] == '\n';
+    if (lines != rows)
+        bench_die("scan gave %lu rows instead of %lu", lines, rows);
+    bench_print("scan", "\"what\":\"%s\",\"rows\":%lu,\"rows_per_s\":%.0f,\"mb_per_s\":%.1f", name,
+                rows, (double)rows / seconds, (double)reply.body.len / 1e6 / seconds);
+    http_reply_close(&reply);
+}
+
+int main(int argc, char **argv)
+{
+    struct buf body = BUF_INIT;
+    struct http_reply reply;
+    char headers[128], status[32];
+
+    if (argc < 3)
+        bench_die("usage: bench_read COORDINATOR PARTICIPANT [ROWS] [SECONDS]");
+    uint64_t rows = argc > 3 ? strtoull(argv[3], NULL, 10) : 1000000;
+    double seconds = argc > 4 ? strtod(argv[4], NULL) : 3;
+    struct http_client *coordinator = bench_connect(argv[1]);
+    struct http_client *participant = bench_connect(argv[2]);
+    bench_create_table(coordinator, "reads", 4, 3);
+    bench_rows(0, rows, &body);
+    snprintf(headers, sizeof headers, "label: reads-%ld\r\ncolumn_separator: ,\r\n",
+             (long)getpid());
+    bench_request(participant, "PUT", "/api/bench/reads/_stream_load", headers, body.data, body.len,
+                  &reply);
+    bench_field(&reply, "Status", status, sizeof status);
+    if (strcmp(status, "Success") != 0)
+        bench_die("load failed: %s", buf_cstr(&reply.body));
+    http_reply_close(&reply);
+    buf_close(&body);
+    for (unsigned round = 0; round < 3; round++) {
+        scan(participant, "newest, csv", "format=csv", rows);
+        scan(participant, "newest, json", "format=json", rows);
+        scan(participant, "as of version 1, csv", "format=csv&version=1", rows);
+        scan(participant, "key order, csv", "format=csv&order=key", rows);
+        scan(participant, "one column, csv", "format=csv&columns=orderkey", rows);
+        gets(argv[2], rows, 1, seconds);
+        gets(argv[2], rows, 8, seconds);
+    }
+    http_client_close(coordinator);
+    http_client_close(participant);
+    return 0;
+}
