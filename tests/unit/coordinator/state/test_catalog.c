@@ -146,7 +146,7 @@ static void test_replicas_are_spread_evenly(void **state)
             uint32_t all[8] = {0};
             uint32_t first[8] = {0};
             for (int t = 0; t < 10; t++) {
-                char name[8];
+                char name[16];
                 snprintf(name, sizeof name, "t%d", t);
                 assert_int_equal(make(&b, name, 5, replication), 0);
                 count_replicas(state_builder_find(&b, "d", name), all, first);

@@ -307,7 +307,7 @@ static void test_low_water_stops_at_the_oldest_unfinished_transaction(void **sta
     txn_id slow = b->last.txn;
     rowset_id rowset = b->last.rowset;
     for (int i = 0; i < 5; i++) {
-        char label[8];
+        char label[16];
         snprintf(label, sizeof label, "l%d", i);
         state_builder_load(b, "d", "t", label);
     }
