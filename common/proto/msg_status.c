@@ -7,7 +7,7 @@
 #include "common/base/msgpack.h"
 #include "common/proto/codec.h"
 
-enum { STATUS_FIELDS = 8 };
+enum { STATUS_FIELDS = 9 };
 
 void msg_status_reply_encode(const struct msg_status_reply *reply, struct buf *out)
 {
@@ -20,6 +20,7 @@ void msg_status_reply_encode(const struct msg_status_reply *reply, struct buf *o
     mp_uint(out, reply->term);
     mp_uint(out, reply->applied_index);
     mp_uint(out, reply->last_stamp_us);
+    mp_uint(out, (uint64_t)reply->phase);
 }
 
 int msg_status_reply_decode(struct slice head, struct msg_status_reply *reply)
@@ -35,5 +36,6 @@ int msg_status_reply_decode(struct slice head, struct msg_status_reply *reply)
     reply->term = mp_read_uint(&cursor);
     reply->applied_index = mp_read_uint(&cursor);
     reply->last_stamp_us = mp_read_uint(&cursor);
+    reply->phase = (enum status_phase)mp_read_uint_max(&cursor, STATUS_READY);
     return cursor_finish(&cursor);
 }

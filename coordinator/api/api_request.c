@@ -97,7 +97,7 @@ void api_request_query(struct api_request *request, enum query_kind kind, const 
         api_answer_error(request, 1, "errCode = 2, detailMessage = the name is too long");
         return;
     }
-    snprintf(message.user, sizeof message.user, "%s", request->user.user);
+    snprintf(message.user, sizeof message.user, "%.*s", NAME_BYTES - 1, request->user.user);
     buf_append(&message.text, text.data, text.len);
     msg_query_encode(&message, &head);
     msg_query_close(&message);

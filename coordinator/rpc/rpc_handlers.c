@@ -3,7 +3,6 @@
 #include "coordinator/rpc/rpc_handlers.h"
 
 #include "common/proto/message.h"
-#include "common/proto/msg_status.h"
 
 static void answer(void *data, int err, const char *sentence, struct slice head)
 {
@@ -12,25 +11,33 @@ static void answer(void *data, int err, const char *sentence, struct slice head)
 
 static void answer_early(const struct rpc_handlers *handlers, struct rpc_request *request)
 {
-    struct msg_status_reply reply = {.coordinator = handlers->dispatch->self};
+    struct msg_status_reply reply = {.coordinator = handlers->dispatch->self,
+                                     .phase = handlers->phase};
     struct buf head = BUF_INIT;
 
-    if (rpc_request_type(request) != MSG_STATUS) {
-        rpc_request_fail(request, TG_NOT_LEADER, "this coordinator is starting");
-        return;
-    }
     msg_status_reply_encode(&reply, &head);
     rpc_request_reply_take(request, 0, &head, NULL);
+}
+
+/* A new cluster has no uuid until its first leader gave it one; an old one is known by it as soon
+ * as this node has applied its log again. */
+static bool may_tell_status(const struct rpc_handlers *handlers)
+{
+    return !handlers->knows_uuid_later ||
+           (handlers->phase == STATUS_SERVES &&
+            consensus_state(handlers->dispatch->consensus)->cluster_uuid[0] != '\0');
 }
 
 void rpc_handlers_call(void *ctx, struct rpc_request *request)
 {
     struct rpc_handlers *handlers = ctx;
+    bool status = rpc_request_type(request) == MSG_STATUS;
 
-    if (!handlers->serves) {
+    if ((status && !may_tell_status(handlers)) || (!status && handlers->phase != STATUS_SERVES))
+        rpc_request_fail(request, TG_NOT_LEADER, "this coordinator is starting");
+    else if (handlers->phase != STATUS_SERVES)
         answer_early(handlers, request);
-        return;
-    }
-    dispatch_call(handlers->dispatch, rpc_request_type(request), rpc_request_head(request), answer,
-                  request);
+    else
+        dispatch_call(handlers->dispatch, rpc_request_type(request), rpc_request_head(request),
+                      answer, request);
 }

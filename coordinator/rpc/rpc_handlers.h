@@ -4,13 +4,16 @@
 #define TG_COORDINATOR_RPC_RPC_HANDLERS_H
 
 #include "common/net/rpc.h"
+#include "common/proto/msg_status.h"
 #include "coordinator/dispatch/dispatch.h"
 
 /* What the RPC server is opened with: it listens before the coordinator has decided whether it may
- * form a cluster, so that others who start at the same time learn that it knows of none. */
+ * form a cluster, so that others who start at the same time can learn that it knows of none. */
 struct rpc_handlers {
     struct dispatch *dispatch;
-    bool serves; /* false: MSG_STATUS says that nothing is known, all else TG_NOT_LEADER */
+    enum status_phase phase; /* before STATUS_SERVES only MSG_STATUS is answered */
+    bool knows_uuid_later;   /* the directory is of a cluster whose uuid is not applied yet: until
+                                then MSG_STATUS is not answered, lest it be read as "no cluster" */
 };
 
 /* An rpc_handler; ctx is a struct rpc_handlers that outlives all requests. */

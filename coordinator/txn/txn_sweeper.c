@@ -11,12 +11,12 @@
 
 /* Why the transaction has to go now, NULL if it may stay. */
 static const char *reason_to_abort(const struct state *state, const struct health *health,
-                                   const struct txn *txn, uint64_t elapsed_ms, uint64_t now_ms)
+                                   const struct txn *txn, uint64_t precommit_timeout_ms,
+                                   uint64_t elapsed_ms, uint64_t now_ms)
 {
     if (txn->state == TXN_PRECOMMITTED)
-        return elapsed_ms - txn->precommit_elapsed_ms >= state->limits.precommit_timeout_ms
-                   ? REASON_TIMEOUT
-                   : NULL;
+        return elapsed_ms - txn->precommit_elapsed_ms >= precommit_timeout_ms ? REASON_TIMEOUT
+                                                                              : NULL;
     if (elapsed_ms - txn->begin_elapsed_ms >= txn->timeout_ms)
         return REASON_TIMEOUT;
     for (uint32_t i = 0; i < txn->load_count; i++)
@@ -26,9 +26,14 @@ static const char *reason_to_abort(const struct state *state, const struct healt
     return NULL;
 }
 
-int txn_sweeper_plan(const struct state *state, const struct health *health, uint64_t elapsed_ms,
+int txn_sweeper_plan(const struct state *state, const struct health *health,
+                     const struct txn_sweeper_options *options, uint64_t elapsed_ms,
                      uint64_t now_ms, struct txn_sweep *sweep)
 {
+    uint64_t keep_ms = options->label_keep_ms > state->limits.label_keep_ms
+                           ? options->label_keep_ms
+                           : state->limits.label_keep_ms;
+
     memset(sweep, 0, sizeof *sweep);
     sweep->aborts = calloc(SWEEP_ABORTS_MAX, sizeof *sweep->aborts);
     sweep->forget.txns = calloc(SWEEP_FORGETS_MAX, sizeof *sweep->forget.txns);
@@ -38,7 +43,8 @@ int txn_sweeper_plan(const struct state *state, const struct health *health, uin
     }
     for (const struct txn *txn = state->txns.open.first;
          txn != NULL && sweep->abort_count < SWEEP_ABORTS_MAX; txn = txn->next) {
-        const char *reason = reason_to_abort(state, health, txn, elapsed_ms, now_ms);
+        const char *reason =
+            reason_to_abort(state, health, txn, options->precommit_timeout_ms, elapsed_ms, now_ms);
 
         if (reason == NULL)
             continue;
@@ -50,7 +56,7 @@ int txn_sweeper_plan(const struct state *state, const struct health *health, uin
     }
     for (const struct txn *txn = state->txns.finished.first;
          txn != NULL && sweep->forget.count < SWEEP_FORGETS_MAX; txn = txn->next)
-        if (elapsed_ms - txn->final_elapsed_ms >= state->limits.label_keep_ms)
+        if (elapsed_ms - txn->final_elapsed_ms >= keep_ms)
             sweep->forget.txns[sweep->forget.count++] = txn->id;
     return 0;
 }

@@ -18,9 +18,17 @@ struct txn_sweep {
     struct command_forget forget;  /* owned */
 };
 
+/* The leader's own settings: the decisions they lead to are data in the log. */
+struct txn_sweeper_options {
+    uint64_t precommit_timeout_ms; /* of PRECOMMITTED, from its precommit */
+    uint64_t label_keep_ms; /* finished transactions are forgotten after it, but never before the
+                               state's own limit */
+};
+
 /* elapsed_ms: the leader's age clock (consensus elapsed_ms); now_ms: its monotonic clock, for
  * leases. 0 or TG_NOMEM. */
-int txn_sweeper_plan(const struct state *state, const struct health *health, uint64_t elapsed_ms,
+int txn_sweeper_plan(const struct state *state, const struct health *health,
+                     const struct txn_sweeper_options *options, uint64_t elapsed_ms,
                      uint64_t now_ms, struct txn_sweep *sweep);
 void txn_sweep_close(struct txn_sweep *sweep);
 

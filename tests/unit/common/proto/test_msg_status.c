@@ -16,7 +16,8 @@ static void test_a_status_comes_back_as_it_went(void **state)
                                      .cluster_uuid = "6ecd8c99-4036-403d-bf84-cf8400f67836",
                                      .term = 7,
                                      .applied_index = 1ull << 40,
-                                     .last_stamp_us = UINT64_MAX};
+                                     .last_stamp_us = UINT64_MAX,
+                                     .phase = STATUS_READY};
     codec_check(&msg_status_reply_codec, &reply);
 }
 

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The parts of a coordinator, as its root's files share them. */
+#ifndef TG_COORDINATOR_COORDINATOR_PARTS_H
+#define TG_COORDINATOR_COORDINATOR_PARTS_H
+
+#include "coordinator/api/api.h"
+#include "coordinator/cluster/rpc_participants.h"
+#include "coordinator/consensus/raft_node.h"
+#include "coordinator/options.h"
+#include "coordinator/preflight.h"
+#include "coordinator/rpc/rpc_handlers.h"
+#include "coordinator/txn/publish_daemon.h"
+#include "coordinator/txn/sweep_daemon.h"
+
+enum {
+    COORDINATOR_TICK_MS = 50,         /* publisher's retries, ends of waits */
+    COORDINATOR_HTTP_GRACE_MS = 3000, /* for requests under way at a stop */
+    COORDINATOR_PUBLISH_RPC_MS = 10000
+};
+
+struct coordinator {
+    const struct coordinator_options *options;
+    struct coordinator_address addresses[COORDINATORS_MAX];
+    const struct coordinator_address *own;
+    struct loop *loop;
+    int lock; /* file descriptor of the data directory's lock, -1 if none */
+    char raft_dir[OPTION_PATH_BYTES + 16];
+
+    struct dispatch dispatch;
+    struct rpc_handlers handlers;
+    struct rpc_server *rpc;
+    struct preflight *preflight;
+    struct raft_node *raft;
+    struct health health;
+    struct query_waits waits;
+    struct txn_manager *txns;
+    struct rpc_participants *participants;
+    struct publish_daemon *publisher;
+    struct sweep_daemon *sweeper;
+    struct leader_link link;
+    struct api *api;
+    struct http_server *http;
+    struct loop_timer *tick;
+    struct loop_timer *sweep;
+    struct consensus_request init; /* CLUSTER_INIT under way */
+    bool init_under_way;
+    uint64_t leader_seen; /* what was logged last */
+    uint64_t alive_seen;  /* bit per index of members */
+
+    bool stopping;
+    unsigned stop_waits; /* for the HTTP server and the hand-over */
+    int status;
+};
+
+/* coordinator_watch.c: what follows from leadership, from applied batches and from time. */
+void coordinator_watch_leadership(void *coordinator, bool leads);
+void coordinator_watch_applied(void *coordinator);
+void coordinator_watch_tick(void *coordinator);
+void coordinator_watch_sweep(void *coordinator);
+void coordinator_watch_metrics(void *coordinator);
+/* coordinator_stop.c: ends the process with that status, in order. */
+void coordinator_stop(struct coordinator *coordinator, int status);
+void coordinator_stop_on_signal(void *coordinator);
+
+#endif
