@@ -222,10 +222,18 @@ static void core_on_barrier(struct raft_barrier *barrier, int status)
 /* Leading counts once an entry of the own term, behind everything older, was applied here. */
 static void core_prove(struct raft_core *core)
 {
+    bool again = core->lead_term == raft_current_term(&core->raft);
     core->lead_term = raft_current_term(&core->raft);
     core->barrier.data = core;
-    if (raft_barrier(&core->raft, &core->barrier, core_on_barrier) != 0)
-        return; /* a transfer is under way: the next turn tries again */
+    int rc = raft_barrier(&core->raft, &core->barrier, core_on_barrier);
+    if (rc != 0) {
+        /* A transfer is under way, or the disks of a majority are full: the next turn tries again.
+         */
+        if (!again)
+            log_warn("raft", "elected but cannot lead term=%lu code=%s",
+                     (unsigned long)core->lead_term, raft_err_name(rc));
+        return;
+    }
     core->barrier_busy = true;
     core->role = CORE_PROVES;
 }

@@ -24,7 +24,10 @@ enum {
     NODE_WATCH_MS = 1000, /* between looks at disk and entries in flight */
     NODE_FLIGHT_WARN_MS = 2000,
     NODE_STALL_MS_MIN = 100, /* later turns than this (or a heartbeat) are stalls */
-    NODE_EXIT_STATUS = 70
+    NODE_EXIT_STATUS = 70,
+    NODE_SEGMENT_BYTES_MIN = 512 * 1024,
+    NODE_SEGMENT_BYTES_MAX =
+        16 * 1024 * 1024 /* raft counts the room of three in 64 Ki units of 1 KiB */
 };
 
 struct raft_node {
@@ -192,6 +195,11 @@ static int node_check_options(const struct raft_node_options *options, struct tg
     if (!found || options->id == 0)
         return tg_fail(msg, TG_INVALID, "coordinator id %lu is not among the coordinators",
                        (unsigned long)options->id);
+    if (options->segment_bytes < NODE_SEGMENT_BYTES_MIN ||
+        options->segment_bytes > NODE_SEGMENT_BYTES_MAX)
+        return tg_fail(msg, TG_INVALID, "a log file of %lu bytes is not between %d and %d",
+                       (unsigned long)options->segment_bytes, NODE_SEGMENT_BYTES_MIN,
+                       NODE_SEGMENT_BYTES_MAX);
     if (options->heartbeat_ms == 0 || options->heartbeat_ms * 2 > options->election_timeout_ms)
         return tg_fail(msg, TG_INVALID,
                        "the election timeout (%u ms) must be at least twice the heartbeat (%u ms)",
@@ -239,8 +247,12 @@ static int node_attach(struct raft_node *node, struct tg_errmsg *msg)
         raft_uv_set_connect_retry_delay(&node->io, NODE_CONNECT_RETRY_MS);
         raft_uv_set_segment_size(&node->io, (size_t)node->options.segment_bytes);
         err = raft_core_attach(&node->core, &node->io, msg);
-        if (err == 0)
+        if (err == 0) {
+            /* raft refuses entries while a majority has less ready on its disks. */
+            raft_set_capacity_threshold(&node->core.raft,
+                                        (unsigned short)(node->options.segment_bytes / 2048));
             return 0;
+        }
         raft_uv_close(&node->io);
     }
     return err;
