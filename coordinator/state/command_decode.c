@@ -7,7 +7,7 @@
 #include "common/base/msgpack.h"
 #include "coordinator/state/command.h"
 
-enum { COMMENT_MAX = 65536 }; /* bytes of a table's comment */
+enum { COMMENT_MAX = BATCH_BYTES_MAX }; /* bytes of a table's comment: as long as a batch can be */
 
 /* A number of 0..max that an enum may take. */
 static unsigned read_enum(struct cursor *cursor, unsigned max)

@@ -9,7 +9,7 @@ enum {
     TABLET_FIELDS = 3,
     REPLICA_FIELDS = 3,
     VERSION_FIELDS = 5,
-    COMMENT_MAX = 65536
+    COMMENT_MAX = BATCH_BYTES_MAX
 };
 
 static void encode_tablet(const struct tablet *tablet, struct buf *out)
