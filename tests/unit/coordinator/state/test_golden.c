@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A log and a snapshot that an earlier build wrote: they open for ever, to the same state. The
+ * files are never written anew; a new format version gets new files beside them
+ * (TIDEGATE_WRITE_GOLDEN=<folder> makes this program write what it would compare with). */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/lib/state_builder.h"
+
+enum { FILE_MAX = 1 << 20, PATH_BYTES = 4096 };
+
+static struct slice read_golden(const char *name, const struct buf *fresh, uint8_t *bytes)
+{
+    char path[PATH_BYTES];
+    const char *folder = getenv("TIDEGATE_WRITE_GOLDEN");
+    const char *source = getenv("TIDEGATE_SOURCE");
+    if (folder != NULL) {
+        snprintf(path, sizeof path, "%s/%s", folder, name);
+        FILE *file = fopen(path, "wb");
+        assert_non_null(file);
+        assert_int_equal(fwrite(fresh->data, 1, fresh->len, file), fresh->len);
+        assert_int_equal(fclose(file), 0);
+    } else {
+        snprintf(path, sizeof path, "%s/tests/golden/%s", source == NULL ? "." : source, name);
+    }
+    FILE *file = fopen(path, "rb");
+    if (file == NULL)
+        fail_msg("%s is missing (set TIDEGATE_SOURCE to the top of the tree)", path);
+    size_t len = fread(bytes, 1, FILE_MAX, file);
+    fclose(file);
+    return slice_of(bytes, len);
+}
+
+/* Every type of command at least once, and every kind of thing in the snapshot. */
+static void tell(struct state_builder *b)
+{
+    state_builder_init(b);
+    state_builder_members(b, 1, 3);
+    assert_int_equal(state_builder_db(b, "d"), 0);
+    assert_int_equal(state_builder_db(b, "e"), 0);
+    struct state_builder_table table = {.db = "d", .table = "t", .buckets = 2, .replication = 3};
+    assert_int_equal(state_builder_table(b, &table), 0);
+    table = (struct state_builder_table){
+        .db = "d", .table = "u", .buckets = 1, .replication = 2, .write_all = true, .occ = true};
+    assert_int_equal(state_builder_table(b, &table), 0);
+    txn_id first = state_builder_load(b, "d", "t", "first");
+    assert_int_equal(state_builder_begin(b, 2, "d", "t", "second", true), 0);
+    txn_id second = b->last.txn;
+    assert_int_equal(state_builder_done(b, second, b->last.rowset, 3, 7), 0);
+    assert_int_equal(state_builder_finish(b, COMMAND_TXN_COMMIT, second), 0);
+    assert_int_equal(state_builder_publish(b, COMMAND_TXN_VISIBLE, second, 3), 0);
+    assert_int_equal(state_builder_publish(b, COMMAND_TXN_CONFIRM, second, 4), 0);
+    assert_int_equal(state_builder_begin(b, 0, "d", NULL, "explicit", false), 0);
+    txn_id third = b->last.txn;
+    assert_int_equal(state_builder_load_start(b, 1, third, "d", "u"), 0);
+    assert_int_equal(state_builder_done(b, third, b->last.rowset, 1, 3), 0);
+    assert_int_equal(state_builder_finish(b, COMMAND_TXN_PRECOMMIT, third), 0);
+    assert_int_equal(state_builder_begin(b, 3, "d", "t", "gone", false), 0);
+    assert_int_equal(state_builder_failed(b, b->last.txn, b->last.rowset, "sender is gone"), 0);
+    assert_int_equal(state_builder_begin(b, 3, "d", "t", "stopped", false), 0);
+    assert_int_equal(state_builder_finish(b, COMMAND_TXN_ABORT, b->last.txn), 0);
+    struct command behind = {.type = COMMAND_REPLICA_BEHIND};
+    const struct tablet *tablet = state_builder_find(b, "d", "t")->tablets[1];
+    behind.behind = (struct command_behind){tablet->id, tablet->replicas[2].node, second};
+    assert_int_equal(state_builder_apply(b, &behind), 0);
+    struct command fence = {.type = COMMAND_LOAD_FAILED};
+    fence.load_failed.key = (struct request_key){1, state_builder_epoch(b, 1), 4711};
+    assert_int_equal(state_builder_apply(b, &fence), 0);
+    assert_int_equal(state_builder_name(b, COMMAND_TRUNCATE_TABLE, "d", "t", false, false), 0);
+    assert_int_equal(state_builder_name(b, COMMAND_DROP_TABLE, "d", "u", false, false), 0);
+    assert_int_equal(state_builder_name(b, COMMAND_DROP_DB, "e", NULL, false, false), 0);
+    state_builder_elapse(b, UINT64_C(13) * 3600 * 1000);
+    assert_int_equal(state_builder_forget(b, first), 0);
+}
+
+static void test_an_old_log_gives_the_state_that_it_gave(void **unused)
+{
+    (void)unused;
+    static uint8_t bytes[FILE_MAX];
+    struct state_builder b;
+    tell(&b);
+    struct slice log = read_golden("commands-v1.bin", &b.log, bytes);
+    assert_true(slice_equal(log, slice_of(b.log.data, b.log.len)));
+    struct state state;
+    assert_int_equal(state_init(&state), 0);
+    state_builder_replay(log, &state);
+    assert_int_equal(state_hash(&state), state_hash(&b.state));
+    state_close(&state);
+    state_builder_close(&b);
+}
+
+static void test_an_old_snapshot_opens_to_the_same_state(void **unused)
+{
+    (void)unused;
+    static uint8_t bytes[FILE_MAX];
+    struct state_builder b;
+    tell(&b);
+    struct buf fresh = BUF_INIT;
+    state_encode(&b.state, &fresh);
+    struct slice snapshot = read_golden("snapshot-v1.bin", &fresh, bytes);
+    assert_true(slice_equal(snapshot, slice_of(fresh.data, fresh.len)));
+    struct state state;
+    struct tg_errmsg msg;
+    assert_int_equal(state_init(&state), 0);
+    assert_int_equal(state_decode(&state, snapshot, &msg), 0);
+    state_builder_check(&state);
+    assert_int_equal(state_hash(&state), state_hash(&b.state));
+    state_close(&state);
+    buf_close(&fresh);
+    state_builder_close(&b);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_an_old_log_gives_the_state_that_it_gave),
+        cmocka_unit_test(test_an_old_snapshot_opens_to_the_same_state),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
