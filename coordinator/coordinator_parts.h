@@ -15,6 +15,7 @@
 enum {
     COORDINATOR_TICK_MS = 50,         /* publisher's retries, ends of waits */
     COORDINATOR_HTTP_GRACE_MS = 3000, /* for requests under way at a stop */
+    COORDINATOR_HAND_OVER_MS = 1500,  /* for the hand-over of the leadership at a stop */
     COORDINATOR_PUBLISH_RPC_MS = 10000
 };
 
@@ -49,6 +50,8 @@ struct coordinator {
 
     bool stopping;
     unsigned stop_waits; /* for the HTTP server and the hand-over */
+    bool handing_over;
+    struct loop_timer *hand_over;
     int status;
 };
 

@@ -36,6 +36,8 @@ static void close_raft(struct coordinator *c)
         loop_timer_close(c->tick);
     if (c->sweep != NULL)
         loop_timer_close(c->sweep);
+    if (c->hand_over != NULL)
+        loop_timer_close(c->hand_over);
     query_waits_end(&c->waits);
     sweep_daemon_close(c->sweeper);
     publish_daemon_close(c->publisher);
@@ -59,11 +61,39 @@ static void http_closed(void *data)
     one_ended(data);
 }
 
+/* Comes once for the process: by the end of the hand-over or by the timer, whichever is first. When
+ * others stop at the same time nobody may be left to take over. */
+static void end_hand_over(struct coordinator *c)
+{
+    if (!c->handing_over)
+        return;
+    c->handing_over = false;
+    loop_timer_stop(c->hand_over);
+    one_ended(c);
+}
+
 static void handed_over(void *data, int err)
 {
     if (err == 0)
         log_info("coordinator", "leadership_handed_over");
-    one_ended(data);
+    end_hand_over(data);
+}
+
+static void hand_over_took_too_long(void *data)
+{
+    log_warn("coordinator", "leadership_not_taken_over");
+    end_hand_over(data);
+}
+
+static void hand_over(struct coordinator *c)
+{
+    c->hand_over = loop_timer_open(c->loop, hand_over_took_too_long, c);
+    if (c->hand_over == NULL)
+        return;
+    c->handing_over = true;
+    c->stop_waits++;
+    loop_timer_start(c->hand_over, COORDINATOR_HAND_OVER_MS, 0);
+    raft_node_transfer(c->raft, handed_over, c);
 }
 
 void coordinator_stop(struct coordinator *c, int status)
@@ -77,10 +107,8 @@ void coordinator_stop(struct coordinator *c, int status)
         c->stop_waits++;
         http_server_close(c->http, COORDINATOR_HTTP_GRACE_MS, http_closed, c);
     }
-    if (c->http != NULL && c->dispatch.peer_count > 1) {
-        c->stop_waits++;
-        raft_node_transfer(c->raft, handed_over, c);
-    }
+    if (c->http != NULL && c->dispatch.peer_count > 1)
+        hand_over(c);
     one_ended(c);
 }
 
