@@ -47,7 +47,10 @@ void state_close(struct state *state);
 
 /* What a command did, for whoever proposed it. */
 struct apply_result {
-    int err;              /* 0 or why it was refused: then nothing changed */
+    /* 0 or why it was refused: then nothing changed. One exception: LOAD_FAILED in an explicit
+     * transaction always answers TG_TXN_ABORTED: that load is over for good, although its
+     * transaction waits for the client's abort. */
+    int err;
     struct tg_errmsg msg; /* sentence for the client, in Doris's words where PROTOCOL.md has some */
     bool repeated; /* nothing to do: the same request had done this before, or it was so already */
     txn_id txn;

@@ -249,12 +249,18 @@ int txn_load_failed(struct state *state, const struct command_load_failed *comma
                        "that request has no load in transaction [%" PRIu64 "]", txn->id);
     result->rowset = load->rowset;
     result->table = load->table;
-    if (txn->state != TXN_PREPARE || load->state == LOAD_FAILED)
-        result->repeated = true; /* decided already: the answer says how */
-    else if (txn->explicit_begin)
+    txn_report(txn, result);
+    result->repeated = txn->state != TXN_PREPARE || load->state == LOAD_FAILED;
+    if (txn->state != TXN_PREPARE)
+        return 0; /* decided already: the answer says how */
+    if (txn->explicit_begin) {
         fail_explicit(txn, load, command->reason);
-    else
-        txn_set_aborted(state, txn, NULL, command->reason);
+        return tg_fail(&result->msg, TG_TXN_ABORTED,
+                       "load %u of transaction [%" PRIu64 "] has failed, the transaction can only "
+                       "be aborted",
+                       load->load_no, txn->id);
+    }
+    txn_set_aborted(state, txn, NULL, command->reason);
     txn_report(txn, result);
     return 0;
 }

@@ -44,7 +44,7 @@ static void fill(struct state_builder *b)
     assert_int_equal(state_builder_begin(b, 0, "d", NULL, "explicit", true), 0);
     txn = b->last.txn;
     assert_int_equal(state_builder_load_start(b, 1, txn, "d", "u"), 0);
-    assert_int_equal(state_builder_failed(b, txn, b->last.rowset, "cut off"), 0);
+    assert_int_equal(state_builder_failed(b, txn, b->last.rowset, "cut off"), TG_TXN_ABORTED);
     assert_int_equal(state_builder_name(b, COMMAND_DROP_TABLE, "d", "u", false, false), 0);
     struct command failed = {.type = COMMAND_LOAD_FAILED};
     failed.load_failed.key = (struct request_key){1, state_builder_epoch(b, 1), 4711};
