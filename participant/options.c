@@ -59,8 +59,6 @@ const struct config_option participant_option_table[] = {
     BYTES(load_memory_bytes, 16ull << 20, 64 * GIB, "128m",
           "Memory of one load for rows that are not yet encoded.", NULL),
     BYTES(body_bytes_max, 1024, 1024 * GIB, "100g", "Largest body of a load.", NULL),
-    BYTES(json_document_bytes_max, 1024, 2 * GIB, "100m",
-          "Largest JSON document of a load that is not read by line.", NULL),
     NUMBER(publish_timeout_ms, 0, 600000, "60000",
            "How long a load waits to become visible before it answers Publish Timeout.", NULL),
     NUMBER(commit_visible_wait_ms, 0, 600000, "2000",

@@ -1,0 +1,377 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One participant: its parts made, introduced to each other, started and closed in order.
+ *
+ * One loop carries HTTP, RPC and membership. Loads and reads run on threads of their own and talk
+ * to the loop by posts. Closing goes from the outside in: no new requests, loads and reads ended,
+ * the workers' threads joined (off the loop, which they may still need), then the loop itself, then
+ * the store. */
+#include "participant/participant.h"
+
+#include <malloc.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/log.h"
+#include "common/base/random.h"
+#include "participant/api/api.h"
+#include "participant/api/rpc_handlers.h"
+#include "participant/link/live_requests.h"
+#include "participant/link/membership.h"
+#include "participant/maintain/gc.h"
+#include "participant/store/rowset_drop.h"
+#include "participant/store/rowset_store.h"
+
+enum { EXIT_FENCED = 3, HTTP_GRACE_MS = 4000, RPC_CONNECTIONS_MAX = 1024 };
+
+struct participant {
+    const struct participant_options *options;
+    struct loop *loop;
+    struct store *store;
+    struct tablet_set *tablets;
+    struct node_identity identity;
+    struct live_requests *requests;
+    struct coordinator_client *coordinators;
+    struct peer_clients *peers;
+    struct membership *membership;
+    struct gc *gc;
+    struct tablet_reader_pool *readers;
+    struct rpc_handlers handlers;
+    struct rpc_server *rpc;
+    struct http_server *http;
+    struct api api;
+    struct loop_work closing;
+    bool stopping;
+    int status;
+    txn_id staged_after; /* where the next heartbeat's list goes on */
+    tablet_id tablets_after;
+};
+
+/* ---- membership's hooks ---- */
+
+static int save_identity(void *data, const struct membership_record *record)
+{
+    struct participant *p = data;
+    struct store_identity identity = {
+        .node = record->node,
+        .nonce = record->nonce,
+        .pending_nonce = record->pending_nonce,
+        .epoch = record->epoch,
+    };
+
+    memcpy(identity.node_uuid, record->node_uuid, sizeof identity.node_uuid);
+    memcpy(identity.cluster_uuid, record->cluster_uuid, sizeof identity.cluster_uuid);
+    return store_identity_save(p->store, &identity);
+}
+
+static void joined(void *data)
+{
+    struct participant *p = data;
+
+    p->api.joined = true;
+    log_info("participant", "serving node=%u http=%s:%u rpc=%s:%u", atomic_load(&p->identity.node),
+             p->options->host, http_server_port(p->http), p->options->host,
+             rpc_server_port(p->rpc));
+}
+
+static int fill_heartbeat(void *data, struct msg_heartbeat *message)
+{
+    struct participant *p = data;
+    int err = live_requests_list(p->requests, &message->request_high, &message->live,
+                                 &message->live_count);
+
+    if (err != 0)
+        return err;
+    message->staged = calloc(HEARTBEAT_STAGED_MAX, sizeof *message->staged);
+    message->tablets = calloc(HEARTBEAT_TABLETS_MAX, sizeof *message->tablets);
+    if (message->staged == NULL || message->tablets == NULL)
+        return TG_NOMEM;
+    err = rowset_drop_list(p->store, p->staged_after, message->staged, HEARTBEAT_STAGED_MAX,
+                           &message->staged_count);
+    if (err != 0)
+        return err;
+    p->staged_after = message->staged_count == HEARTBEAT_STAGED_MAX
+                          ? message->staged[message->staged_count - 1]
+                          : 0;
+    message->tablet_count =
+        tablet_set_list(p->tablets, p->tablets_after, message->tablets, HEARTBEAT_TABLETS_MAX);
+    p->tablets_after = message->tablet_count == HEARTBEAT_TABLETS_MAX
+                           ? message->tablets[message->tablet_count - 1]
+                           : 0;
+    return store_disk(p->store, &message->disk_free_bytes, &message->disk_total_bytes);
+}
+
+static void heartbeat_answered(void *data, struct msg_heartbeat_reply *reply)
+{
+    struct participant *p = data;
+
+    for (uint32_t i = 0; i < reply->stopped_count; i++)
+        live_requests_stop(p->requests, reply->stopped[i]);
+    for (uint32_t i = 0; i < reply->dead_count; i++)
+        gc_drop_txn(p->gc, reply->dead[i]);
+    for (uint32_t i = 0; i < reply->dropped_count; i++)
+        gc_drop_tablet(p->gc, reply->dropped[i]);
+    rowset_store_set_low_water(p->store, reply->txn_low_water);
+    msg_heartbeat_reply_close(reply);
+}
+
+static void stop(void *data);
+
+static void fenced(void *data, int err, const char *sentence)
+{
+    struct participant *p = data;
+
+    log_error("participant", "fenced err=%s reason=%s", tg_err_name(err), log_quote(sentence));
+    p->status = EXIT_FENCED;
+    p->api.joined = false;
+    stop(p);
+}
+
+/* ---- opening ---- */
+
+static int open_store(struct participant *p, struct tg_errmsg *msg)
+{
+    struct store_options options;
+
+    store_options_init(&options);
+    options.meta_map_bytes = p->options->meta_map_bytes;
+    options.blocks_map_bytes = p->options->blocks_map_bytes;
+    options.disk_reserve_bytes = p->options->disk_reserve_bytes;
+    options.cache_bytes = p->options->cache_bytes;
+    int err = store_open(p->options->data_dir, &options, &p->store, msg);
+    if (err != 0)
+        return tg_wrap(msg, err, "%s", p->options->data_dir);
+    err = tablet_set_open(p->store, &p->tablets);
+    return err != 0
+               ? tg_fail(msg, err, "the tablets' versions cannot be read: %s", tg_err_sentence(err))
+               : 0;
+}
+
+static int open_links(struct participant *p, struct tg_errmsg *msg)
+{
+    int err = coordinator_client_open(p->loop, p->options->coordinators, p->options->cluster_secret,
+                                      &p->coordinators, msg);
+
+    if (err == 0)
+        err = peer_clients_open(p->loop, p->options->cluster_secret, &p->peers, msg);
+    if (err == 0 && (p->requests = live_requests_open()) == NULL)
+        err = TG_NOMEM;
+    return err;
+}
+
+static int open_workers(struct participant *p, struct tg_errmsg *msg)
+{
+    struct table_reader_context context = {
+        .store = p->store, .tablets = p->tablets, .peers = p->peers, .identity = &p->identity};
+    int err = gc_open(p->store, p->tablets, &p->gc);
+
+    if (err == 0)
+        err = tablet_reader_pool_open(p->store, p->tablets, &p->readers);
+    if (err == 0)
+        err = api_read_open(p->loop, p->coordinators, &context, (unsigned)p->options->scans_max,
+                            &p->api.read);
+    if (err != 0)
+        tg_fail(msg, err, "the worker threads cannot be started: %s", tg_err_sentence(err));
+    return err;
+}
+
+static int open_load(struct participant *p, struct tg_errmsg *msg)
+{
+    char dir[OPTION_PATH_BYTES + 16];
+    struct api_load_options options = {
+        .loop = p->loop,
+        .clock = clock_system(),
+        .random = random_system(),
+        .coordinators = p->coordinators,
+        .peers = p->peers,
+        .store = p->store,
+        .requests = p->requests,
+        .identity = &p->identity,
+        .root_password = p->options->root_password,
+        .error_log_dir = dir,
+        .loads_max = p->options->loads_max,
+        .load_memory_bytes = p->options->load_memory_bytes,
+        .body_bytes_max = p->options->body_bytes_max,
+        .publish_timeout_ms = p->options->publish_timeout_ms,
+        .commit_visible_wait_ms = p->options->commit_visible_wait_ms,
+    };
+
+    snprintf(dir, sizeof dir, "%s/error_log", p->options->data_dir);
+    return api_load_open(&options, &p->api.load, msg);
+}
+
+static int open_servers(struct participant *p, struct tg_errmsg *msg)
+{
+    struct rpc_server_options rpc = {
+        .host = p->options->host,
+        .port = (uint16_t)p->options->rpc_port,
+        .secret = p->options->cluster_secret,
+        .connections_max = RPC_CONNECTIONS_MAX,
+    };
+    struct http_server_options http = {
+        .host = p->options->host,
+        .port = (uint16_t)p->options->http_port,
+        .connections_max = (unsigned)p->options->http_connections_max,
+    };
+    struct http_server_handlers handlers = {.on_request = api_on_request, .ctx = &p->api};
+
+    p->handlers = (struct rpc_handlers){
+        .loop = p->loop,
+        .clock = clock_system(),
+        .store = p->store,
+        .tablets = p->tablets,
+        .readers = p->readers,
+        .identity = &p->identity,
+    };
+    int err = rpc_server_open(p->loop, &rpc, rpc_handlers_dispatch, &p->handlers, &p->rpc, msg);
+    if (err != 0)
+        return tg_wrap(msg, err, "rpc port %u", rpc.port);
+    err = http_server_open(p->loop, &http, &handlers, &p->http, msg);
+    return err != 0 ? tg_wrap(msg, err, "http port %u", http.port) : 0;
+}
+
+static int open_membership(struct participant *p, struct tg_errmsg *msg)
+{
+    const char *host =
+        p->options->advertise_host[0] != 0 ? p->options->advertise_host : p->options->host;
+    struct membership_options options = {.wanted = (node_id)p->options->participant_id,
+                                         .heartbeat_ms = p->options->heartbeat_ms};
+    struct membership_hooks hooks = {.save = save_identity,
+                                     .joined = joined,
+                                     .fill = fill_heartbeat,
+                                     .answered = heartbeat_answered,
+                                     .fenced = fenced,
+                                     .data = p};
+    struct membership_record record = {0};
+    struct store_identity identity;
+    int err = store_identity_load(p->store, &identity);
+
+    if (err != 0)
+        return tg_fail(msg, err, "the node's identity cannot be read");
+    if (snprintf(options.http, sizeof options.http, "%s:%u", host, http_server_port(p->http)) >=
+            (int)sizeof options.http ||
+        snprintf(options.rpc, sizeof options.rpc, "%s:%u", host, rpc_server_port(p->rpc)) >=
+            (int)sizeof options.rpc)
+        return tg_fail(msg, TG_INVALID, "the host name is too long");
+    api_load_set_address(p->api.load, options.http);
+    memcpy(record.node_uuid, identity.node_uuid, sizeof record.node_uuid);
+    memcpy(record.cluster_uuid, identity.cluster_uuid, sizeof record.cluster_uuid);
+    record.node = identity.node;
+    record.nonce = identity.nonce;
+    record.pending_nonce = identity.pending_nonce;
+    record.epoch = identity.epoch;
+    return membership_open(p->loop, p->coordinators, &options, &record, &hooks, random_system(),
+                           &p->identity, &p->membership);
+}
+
+/* ---- closing ---- */
+
+static void left_cluster(void *data)
+{
+    struct participant *p = data;
+
+    p->membership = NULL;
+    loop_stop(p->loop);
+}
+
+static void rpc_closed(void *data)
+{
+    struct participant *p = data;
+
+    p->rpc = NULL;
+    membership_close(p->membership, left_cluster, p);
+    coordinator_client_close(p->coordinators); /* ends what membership waits for */
+    p->coordinators = NULL;
+}
+
+/* Off the loop: joins threads that may still wait for it. */
+static void close_workers(struct loop_work *work)
+{
+    struct participant *p = work->data;
+
+    api_load_close(p->api.load);
+    api_read_close(p->api.read);
+    tablet_reader_pool_close(p->readers);
+    gc_close(p->gc);
+}
+
+static void workers_closed(struct loop_work *work)
+{
+    struct participant *p = work->data;
+
+    rpc_server_close(p->rpc, rpc_closed, p);
+}
+
+static void http_closed(void *data)
+{
+    struct participant *p = data;
+
+    p->http = NULL;
+    p->closing = (struct loop_work){.work = close_workers, .done = workers_closed, .data = p};
+    if (loop_work_start(p->loop, &p->closing) != 0)
+        loop_stop(p->loop);
+}
+
+static void stop(void *data)
+{
+    struct participant *p = data;
+
+    if (p->stopping)
+        return;
+    p->stopping = true;
+    log_info("participant", "stopping");
+    live_requests_stop_all(p->requests);
+    http_server_close(p->http, HTTP_GRACE_MS, http_closed, p);
+}
+
+/* What a failed start leaves, or what is left after the loop has ended. */
+static void close_rest(struct participant *p)
+{
+    peer_clients_close(p->peers);
+    if (p->coordinators != NULL)
+        coordinator_client_close(p->coordinators);
+    loop_close(p->loop);
+    live_requests_close(p->requests);
+    tablet_set_close(p->tablets);
+    store_close(p->store);
+}
+
+int participant_run(const struct participant_options *options)
+{
+    static struct participant p;
+    struct tg_errmsg msg = {{0}};
+    int err;
+
+    /* Big blocks are used again and again: giving them back to the kernel each time costs page
+     * faults. */
+    mallopt(M_MMAP_THRESHOLD, 64 << 20);
+    mallopt(M_TRIM_THRESHOLD, 128 << 20);
+    p.options = options;
+    p.api.root_password = options->root_password;
+    err = loop_open(&p.loop, &msg);
+    if (err == 0)
+        err = open_store(&p, &msg);
+    if (err == 0)
+        err = open_links(&p, &msg);
+    if (err == 0)
+        err = open_workers(&p, &msg);
+    if (err == 0)
+        err = open_load(&p, &msg);
+    p.api.coordinators = p.coordinators;
+    if (err == 0)
+        err = open_servers(&p, &msg);
+    if (err == 0)
+        err = open_membership(&p, &msg);
+    if (err == 0)
+        err = loop_on_stop_signal(p.loop, stop, &p);
+    if (err != 0) {
+        log_error("participant", "cannot_start err=%s reason=%s", tg_err_name(err),
+                  log_quote(msg.text));
+        return 1; /* the process ends: nothing was served, nothing is half-written */
+    }
+    membership_start(p.membership);
+    loop_run(p.loop);
+    close_rest(&p);
+    log_info("participant", "stopped");
+    return p.status;
+}
