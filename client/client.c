@@ -232,7 +232,8 @@ int client_sql(struct client *client, const char *db, const char *statement, str
 
     *doc = NULL;
     *data = NULL;
-    buf_append_str(&target, "/api/query/default_cluster/");
+    buf_append_str(&target,
+                   db[0] != '\0' ? "/api/query/default_cluster/" : "/api/query/default_cluster");
     client_url_encode(db, &target);
     buf_append_str(&body, "{\"stmt\":");
     json_append_cstr(&body, statement);

@@ -100,7 +100,7 @@ static int find_cluster(struct cluster_call *call, struct tg_errmsg *msg)
 
 static int start_nodes(struct cluster *cluster, unsigned *started, struct tg_errmsg *msg)
 {
-    bool bootstrap = cluster_dir_is_new(cluster);
+    bool bootstrap = cluster_dir_is_forming(cluster);
     int err = 0;
 
     for (unsigned i = 0; i < cluster->count && err == 0; i++)
@@ -173,6 +173,7 @@ static int run_start(struct cluster_call *call)
         take_back(cluster, started);
         return CLI_FAILED;
     }
+    cluster_dir_formed(cluster);
     print_nodes(cluster);
     if (started == 0)
         printf("The cluster in %s runs already.\n", cluster->dir);

@@ -69,8 +69,9 @@ int cli_print_get(struct client *client, struct buf *target)
         rc = cli_failed(&msg);
     else if (reply.status != 200)
         rc = print_refusal(&reply);
-    else
-        fwrite(reply.body.data, 1, reply.body.len, stdout);
+    else if (fwrite(reply.body.data, 1, reply.body.len, stdout) > 0 &&
+             reply.body.data[reply.body.len - 1] != '\n')
+        putchar('\n');
     http_reply_close(&reply);
     buf_close(target);
     return rc;

@@ -118,6 +118,27 @@ bool cluster_dir_is_new(const struct cluster *cluster)
     return true;
 }
 
+static void forming_path(const struct cluster *cluster, char out[CLUSTER_PATH_BYTES])
+{
+    snprintf(out, CLUSTER_PATH_BYTES, "%s/forming", cluster->dir);
+}
+
+bool cluster_dir_is_forming(const struct cluster *cluster)
+{
+    char path[CLUSTER_PATH_BYTES];
+
+    forming_path(cluster, path);
+    return access(path, F_OK) == 0;
+}
+
+void cluster_dir_formed(const struct cluster *cluster)
+{
+    char path[CLUSTER_PATH_BYTES];
+
+    forming_path(cluster, path);
+    unlink(path);
+}
+
 void cluster_dir_conf_path(const struct cluster *cluster, const struct cluster_node *node,
                            char out[CLUSTER_PATH_BYTES])
 {
@@ -317,6 +338,7 @@ int cluster_dir_make(struct cluster *cluster, const struct cluster_plan *plan,
 {
     uint8_t random[SECRET_BYTES];
     char secret[SECRET_BYTES * 2 + 1];
+    char mark[CLUSTER_PATH_BYTES];
 
     set_nodes(cluster, plan, plan->port_offset);
     random_fill(random_system(), random, sizeof random);
@@ -328,5 +350,7 @@ int cluster_dir_make(struct cluster *cluster, const struct cluster_plan *plan,
         if (err != 0)
             return err;
     }
-    return cluster_dir_write(cluster, msg);
+    forming_path(cluster, mark);
+    int err = cluster_file_write(mark, slice_of("", 0), 0644, msg);
+    return err != 0 ? err : cluster_dir_write(cluster, msg);
 }

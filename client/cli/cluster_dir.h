@@ -4,6 +4,7 @@
  *
  *   DIR/cluster.json                 nodes, process ids, addresses
  *   DIR/lock                         held by the tool while it works here
+ *   DIR/forming                      until the cluster served for the first time
  *   DIR/coordinator-1/coordinator.conf   data/   log   pid
  *   DIR/participant-1/participant.conf   data/   log   pid
  */
@@ -87,6 +88,10 @@ void cluster_dir_conf_path(const struct cluster *cluster, const struct cluster_n
 struct cluster_node *cluster_dir_find(struct cluster *cluster, const char *name);
 /* Whether no coordinator has data yet. */
 bool cluster_dir_is_new(const struct cluster *cluster);
+/* Whether the cluster has never served: its coordinators may still form it. A mark in the directory
+ * says so from cluster_dir_make to cluster_dir_formed. */
+bool cluster_dir_is_forming(const struct cluster *cluster);
+void cluster_dir_formed(const struct cluster *cluster);
 /* The value of a line "key = value" of a node's configuration file; "" if it is not there. */
 void cluster_dir_option(const struct cluster *cluster, const struct cluster_node *node,
                         const char *key, char out[CLUSTER_OPTION_BYTES]);

@@ -163,20 +163,47 @@ static int find_program(const struct cluster_node *node, char out[PATH_MAX], str
     return 0;
 }
 
-/* In the child: becomes the program, or ends with 127. Only calls that are safe after fork. */
-static void __attribute__((noreturn)) become(char *const argv[], int null_fd, int log_fd)
+/* In the child: becomes the program; what hinders it is written into `word`, which closes by itself
+ * otherwise. Only calls that are safe after fork. */
+static void __attribute__((noreturn)) become(char *const argv[], int null_fd, int log_fd, int word)
 {
     sigset_t none;
+    int problem;
 
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
+    signal(SIGPIPE, SIG_DFL);
     setsid();
-    if (dup2(null_fd, 0) < 0 || dup2(log_fd, 1) < 0 || dup2(log_fd, 2) < 0)
-        _exit(127);
-    for (int fd = 3; fd < CHILD_FD_MAX; fd++)
-        close(fd);
-    execv(argv[0], argv);
-    _exit(127);
+    if (dup2(null_fd, 0) >= 0 && dup2(log_fd, 1) >= 0 && dup2(log_fd, 2) >= 0) {
+        for (int fd = 3; fd < CHILD_FD_MAX; fd++)
+            if (fd != word)
+                close(fd);
+        execv(argv[0], argv);
+    }
+    problem = errno;
+    _exit(write(word, &problem, sizeof problem) > 0 ? 127 : 126);
+}
+
+/* Returns once the child is the program; its process id, or -1 with errno. */
+static pid_t spawn(char *const argv[], int null_fd, int log_fd)
+{
+    int word[2];
+    int problem = 0;
+
+    if (pipe2(word, O_CLOEXEC) != 0)
+        return -1;
+    pid_t pid = fork();
+    if (pid == 0)
+        become(argv, null_fd, log_fd, word[1]);
+    problem = errno;
+    close(word[1]);
+    if (pid > 0 && read(word[0], &problem, sizeof problem) == (ssize_t)sizeof problem) {
+        waitpid(pid, NULL, 0);
+        pid = -1;
+    }
+    close(word[0]);
+    errno = problem;
+    return pid;
 }
 
 static int record_pid(const struct cluster *cluster, const struct cluster_node *node,
@@ -207,9 +234,7 @@ int cluster_node_start(const struct cluster *cluster, struct cluster_node *node,
     cluster_dir_path(cluster, node, "log", log);
     int null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
     int log_fd = open(log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
-    pid_t pid = null_fd < 0 || log_fd < 0 ? -1 : fork();
-    if (pid == 0)
-        become(argv, null_fd, log_fd);
+    pid_t pid = null_fd < 0 || log_fd < 0 ? -1 : spawn(argv, null_fd, log_fd);
     if (pid < 0)
         err = tg_fail(msg, TG_IO, "cannot start %s: %s", node->name, strerror(errno));
     if (null_fd >= 0)

@@ -87,7 +87,8 @@ static bool ask_cluster(const struct cluster *cluster, const struct cluster_node
     struct json_doc *doc = NULL;
     const struct json_value *data;
     bool good = ask(cluster, node, "/api/cluster", &reply) == 0 &&
-                client_envelope(&reply, &doc, &data, NULL) == 0 && take_view(data, view);
+                client_envelope(&reply, &doc, &data, NULL) == 0 &&
+                take_view(json_value_get(data, "cluster"), view);
 
     json_doc_close(doc);
     http_reply_close(&reply);
