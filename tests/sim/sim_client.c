@@ -1,0 +1,448 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Loads as small programs of calls. */
+#include "tests/sim/sim_client.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/check.h"
+#include "tests/sim/sim_call.h"
+#include "tests/sim/sim_setup.h"
+
+enum {
+    SIM_TXN_TIMEOUT_MS = 4000,
+    SIM_WAIT_VISIBLE_MS = 1500,
+    SIM_THINK_US_MAX = 500 * 1000,
+    SIM_STAGE_US_MAX = 20 * 1000,
+    SIM_MISSED_PERMILLE = 30 /* of the writes to the weak participant */
+};
+
+struct sim_load {
+    struct sim_clients *clients;
+    struct sim_history *history;
+    unsigned ingest; /* participant */
+    uint64_t epoch;
+    uint64_t request;
+    unsigned table; /* being loaded */
+    struct msg_txn_begin_reply plan;
+    bool planned;
+    uint8_t sealed[BUCKETS_MAX > 64 ? 64 : BUCKETS_MAX];
+    unsigned staging;
+    uint64_t request_hi, request_lo; /* of the client */
+    unsigned finishing;              /* calls under way */
+    struct sim_load *prev, *next;
+};
+
+struct sim_clients {
+    struct sim_setup setup; /* participants' registration and heartbeats */
+    struct sim_net *net;
+    struct sim_coordinator **coordinators;
+    struct sim_participant *participants;
+    unsigned weak; /* the participant that may miss writes */
+    struct sim_history *history;
+    uint32_t count;
+    uint32_t under_way;
+    struct sim_load *loads;
+};
+
+static void load_begin(struct sim_load *load);
+static void load_finish(struct sim_load *load);
+
+/* ---- life of a load ---- */
+
+static struct sim_participant *load_participant(const struct sim_load *load)
+{
+    return &load->clients->participants[load->ingest];
+}
+
+/* The ingest process is the one that began. */
+static bool load_is_alive(const struct sim_load *load)
+{
+    const struct sim_participant *participant = load_participant(load);
+    return participant->up && participant->epoch == load->epoch;
+}
+
+static void load_drop_plan(struct sim_load *load)
+{
+    if (load->planned)
+        msg_txn_begin_reply_close(&load->plan);
+    load->planned = false;
+}
+
+static void load_leave_participant(struct sim_load *load)
+{
+    if (load->request != 0 && load_is_alive(load))
+        sim_participant_end_load(load_participant(load), load->request);
+    load->request = 0;
+}
+
+static void load_end(struct sim_load *load)
+{
+    struct sim_clients *clients = load->clients;
+    load_leave_participant(load);
+    load_drop_plan(load);
+    if (load->prev != NULL)
+        load->prev->next = load->next;
+    else
+        clients->loads = load->next;
+    if (load->next != NULL)
+        load->next->prev = load->prev;
+    clients->under_way--;
+    free(load);
+}
+
+static void load_tell(struct sim_load *load, enum sim_told told)
+{
+    load->history->told |= (unsigned)told;
+    sim_world_trace(&load->clients->net->world, "told label=%s txn=%lu told=%d",
+                    load->history->label, (unsigned long)load->history->txn, told);
+}
+
+static void load_call(struct sim_load *load, int from, enum sim_call_kind kind, const void *message,
+                      sim_call_done *done)
+{
+    sim_call_start(load->clients->net, load->clients->coordinators, from, kind, message, done,
+                   load);
+}
+
+/* ---- giving up ---- */
+
+static void on_failed(void *data, int err, struct slice head)
+{
+    struct sim_load *load = data;
+    struct msg_txn_reply reply;
+    /* Fail is said only after ABORTED was read from the log (rule 11). */
+    if (err == 0 && msg_txn_reply_decode(head, &reply) == 0 && reply.state == TXN_ABORTED)
+        load_tell(load, TOLD_ABORTED);
+    load_end(load);
+}
+
+static void load_fail(struct sim_load *load)
+{
+    struct msg_load_failed message = {.node = load->ingest + 1,
+                                      .epoch = load->epoch,
+                                      .request_id = load->request,
+                                      .txn = load->history->txn,
+                                      .rowset = load->planned ? load->plan.rowset : 0,
+                                      .reason = "the simulation wants it"};
+    load_call(load, (int)load->ingest, SIM_CALL_LOAD_FAILED, &message, on_failed);
+}
+
+/* ---- begin, stage, done ---- */
+
+static void on_load_done(void *data, int err, struct slice head)
+{
+    struct sim_load *load = data;
+    struct msg_txn_reply reply;
+    if (!load_is_alive(load)) {
+        load_end(load);
+        return;
+    }
+    if (err == TG_TIMEOUT) {
+        load_end(load);
+        return;
+    }
+    if (err != 0) {
+        if (err != TG_TXN_ABORTED) {
+            load_fail(load);
+            return;
+        }
+        load_tell(load, TOLD_ABORTED);
+        load_end(load);
+        return;
+    }
+    TG_CHECK(msg_txn_reply_decode(head, &reply) == 0);
+    load_leave_participant(load);
+    if (load->history->kind == SIM_PLAIN) {
+        if (reply.state == TXN_COMMITTED || reply.state == TXN_VISIBLE)
+            load_tell(load, TOLD_COMMITTED);
+        else
+            sim_net_fail(load->clients->net, "load %s ended well in state %s", load->history->label,
+                         txn_state_name(reply.state));
+        load_end(load);
+    } else if (load->history->kind == SIM_MULTI && load->table + 1 < SIM_TABLES) {
+        load_drop_plan(load);
+        load->table++;
+        load_begin(load);
+    } else {
+        load_finish(load);
+    }
+}
+
+static void load_report(struct sim_load *load)
+{
+    struct load_report_tablet tablets[SIM_BUCKETS];
+    struct msg_load_done message = {.node = load->ingest + 1,
+                                    .epoch = load->epoch,
+                                    .request_id = load->request,
+                                    .txn = load->plan.txn,
+                                    .rowset = load->plan.rowset,
+                                    .placement_epoch = load->plan.placement_epoch,
+                                    .wait_visible_ms = SIM_WAIT_VISIBLE_MS,
+                                    .rows = SIM_BUCKETS,
+                                    .bytes = 100,
+                                    .tablet_count = SIM_BUCKETS,
+                                    .tablets = tablets};
+    message.finish = load->history->kind == SIM_PLAIN   ? LOAD_FINISH_COMMIT
+                     : load->history->kind == SIM_MULTI ? LOAD_FINISH_NONE
+                                                        : LOAD_FINISH_PRECOMMIT;
+    for (unsigned i = 0; i < SIM_BUCKETS; i++)
+        tablets[i] = (struct load_report_tablet){
+            .tablet = load->plan.tablets[i].tablet,
+            .sealed = load->sealed[i],
+            .rows = 1,
+            .bytes = 30,
+            .digest = sim_participant_digest(load->plan.tablets[i].tablet, load->plan.rowset)};
+    load_call(load, (int)load->ingest, SIM_CALL_LOAD_DONE, &message, on_load_done);
+}
+
+struct sim_write {
+    struct sim_load *load;
+    unsigned bucket, slot;
+};
+
+static void load_on_staged(struct sim_load *load)
+{
+    if (!load_is_alive(load)) {
+        load_end(load);
+        return;
+    }
+    if (load->history->kind == SIM_FAILS)
+        load_fail(load);
+    else
+        load_report(load);
+}
+
+static void on_write(void *data)
+{
+    struct sim_write *write = data;
+    struct sim_load *load = write->load;
+    struct sim_clients *clients = load->clients;
+    const struct load_plan_tablet *tablet = &load->plan.tablets[write->bucket];
+    unsigned target = tablet->replicas[write->slot] - 1;
+    bool missed = target == clients->weak && !clients->net->quiet &&
+                  sim_world_chance(&clients->net->world, SIM_MISSED_PERMILLE);
+    if (!missed && sim_participant_stage(&clients->participants[target], tablet->tablet,
+                                         load->plan.rowset, load->plan.txn))
+        load->sealed[write->bucket] |= (uint8_t)(1u << write->slot);
+    free(write);
+    if (--load->staging == 0)
+        load_on_staged(load);
+}
+
+static void load_stage(struct sim_load *load)
+{
+    TG_CHECK(load->plan.bucket_count == SIM_BUCKETS);
+    load->staging = 0;
+    for (unsigned bucket = 0; bucket < SIM_BUCKETS; bucket++) {
+        load->sealed[bucket] = 0;
+        for (unsigned slot = 0; slot < load->plan.tablets[bucket].replica_count; slot++) {
+            struct sim_write *write = malloc(sizeof *write);
+            TG_CHECK(write != NULL);
+            *write = (struct sim_write){load, bucket, slot};
+            load->staging++;
+            sim_world_after(&load->clients->net->world,
+                            sim_world_between(&load->clients->net->world, 100, SIM_STAGE_US_MAX),
+                            on_write, write, free);
+        }
+    }
+}
+
+static void on_begun(void *data, int err, struct slice head)
+{
+    struct sim_load *load = data;
+    if (!load_is_alive(load)) {
+        load_end(load);
+        return;
+    }
+    if (err == TG_TIMEOUT) {
+        load_fail(load);
+        return;
+    }
+    if (err != 0) {
+        load_end(load);
+        return;
+    }
+    msg_txn_begin_reply_init(&load->plan);
+    TG_CHECK(msg_txn_begin_reply_decode(head, &load->plan) == 0);
+    load->planned = true;
+    load->history->txn = load->plan.txn;
+    load->history->rowsets[load->table] = load->plan.rowset;
+    load_stage(load);
+}
+
+static void load_begin(struct sim_load *load)
+{
+    struct msg_txn_begin message = {.node = load->ingest + 1,
+                                    .epoch = load->epoch,
+                                    .join =
+                                        load->history->kind == SIM_MULTI ? load->history->txn : 0,
+                                    .two_phase = load->history->kind != SIM_PLAIN,
+                                    .timeout_ms = SIM_TXN_TIMEOUT_MS};
+    load->request = load_is_alive(load) ? sim_participant_begin_load(load_participant(load)) : 0;
+    if (load->request == 0) {
+        load_end(load);
+        return;
+    }
+    message.request_id = load->request;
+    snprintf(message.db, sizeof message.db, "db");
+    snprintf(message.table, sizeof message.table, "t%u", load->table);
+    snprintf(message.user, sizeof message.user, "root");
+    if (message.join == 0)
+        snprintf(message.label, sizeof message.label, "%s", load->history->label);
+    load_call(load, (int)load->ingest, SIM_CALL_BEGIN, &message, on_begun);
+}
+
+/* ---- the client's own requests ---- */
+
+static void load_2pc(struct sim_load *load, const char *operation, sim_call_done *done)
+{
+    struct msg_txn_2pc message = {.request_hi = load->request_hi,
+                                  .request_lo = load->request_lo++,
+                                  .timeout_ms = SIM_TXN_TIMEOUT_MS,
+                                  .wait_visible_ms = SIM_WAIT_VISIBLE_MS};
+    snprintf(message.db, sizeof message.db, "db");
+    snprintf(message.operation, sizeof message.operation, "%s", operation);
+    snprintf(message.user, sizeof message.user, "root");
+    if (strcmp(operation, "begin") == 0)
+        snprintf(message.label, sizeof message.label, "%s", load->history->label);
+    else
+        snprintf(message.txn_text, sizeof message.txn_text, "%lu",
+                 (unsigned long)load->history->txn);
+    load_call(load, -1, SIM_CALL_2PC, &message, done);
+}
+
+static void load_on_finished(struct sim_load *load, int err, struct slice head, enum sim_told told)
+{
+    struct msg_txn_2pc_reply reply;
+    if (err == 0 && msg_txn_2pc_reply_decode(head, &reply) == 0 &&
+        strcmp(reply.status, "Success") == 0)
+        load_tell(load, told);
+    if (--load->finishing == 0)
+        load_end(load);
+}
+
+static void on_commit(void *data, int err, struct slice head)
+{
+    load_on_finished(data, err, head, TOLD_COMMITTED);
+}
+
+static void on_abort(void *data, int err, struct slice head)
+{
+    load_on_finished(data, err, head, TOLD_ABORTED);
+}
+
+static void on_thought(void *data)
+{
+    struct sim_load *load = data;
+    enum sim_load_kind kind = load->history->kind;
+    load->finishing = kind == SIM_RACE ? 2 : 1;
+    if (kind == SIM_2PC || kind == SIM_RACE || kind == SIM_MULTI)
+        load_2pc(load, "commit", on_commit);
+    if (kind == SIM_ABORT || kind == SIM_RACE)
+        load_2pc(load, "abort", on_abort);
+}
+
+static void load_finish(struct sim_load *load)
+{
+    if (load->history->kind == SIM_SILENT) {
+        load_end(load);
+        return;
+    }
+    sim_world_after(&load->clients->net->world,
+                    sim_world_below(&load->clients->net->world, SIM_THINK_US_MAX), on_thought, load,
+                    NULL);
+}
+
+static void on_begun_2pc(void *data, int err, struct slice head)
+{
+    struct sim_load *load = data;
+    struct msg_txn_2pc_reply reply;
+    if (err != 0 || msg_txn_2pc_reply_decode(head, &reply) != 0 ||
+        strcmp(reply.status, "Success") != 0) {
+        load_end(load);
+        return;
+    }
+    load->history->txn = reply.txn;
+    load_begin(load);
+}
+
+void sim_clients_load(struct sim_clients *clients)
+{
+    struct sim_world *world = &clients->net->world;
+    unsigned ingest = (unsigned)sim_world_below(world, SIM_PARTICIPANTS);
+    const struct sim_participant *participant = &clients->participants[ingest];
+    if (clients->net->quiet || clients->count == SIM_LOADS_MAX || participant->epoch == 0)
+        return;
+    struct sim_load *load = calloc(1, sizeof *load);
+    TG_CHECK(load != NULL);
+    load->clients = clients;
+    load->history = &clients->history[clients->count];
+    load->history->kind = (enum sim_load_kind)sim_world_below(world, SIM_KINDS);
+    snprintf(load->history->label, sizeof load->history->label, "label_%u", clients->count++);
+    load->ingest = ingest;
+    load->epoch = participant->epoch;
+    load->request_hi = sim_world_between(world, 1, UINT64_MAX / 2);
+    load->request_lo = 1;
+    load->next = clients->loads;
+    if (load->next != NULL)
+        load->next->prev = load;
+    clients->loads = load;
+    clients->under_way++;
+    if (load->history->kind == SIM_MULTI) {
+        load_2pc(load, "begin", on_begun_2pc);
+    } else {
+        load->table = (unsigned)sim_world_below(world, SIM_TABLES);
+        load_begin(load);
+    }
+}
+
+/* ---- all of them ---- */
+
+struct sim_clients *sim_clients_open(struct sim_net *net, struct sim_coordinator **coordinators,
+                                     struct sim_participant *participants)
+{
+    struct sim_clients *clients = calloc(1, sizeof *clients);
+    TG_CHECK(clients != NULL);
+    clients->net = net;
+    clients->coordinators = coordinators;
+    clients->participants = participants;
+    clients->weak = (unsigned)(net->options->seed % SIM_PARTICIPANTS);
+    clients->history = calloc(SIM_LOADS_MAX, sizeof *clients->history);
+    TG_CHECK(clients->history != NULL);
+    sim_setup_init(&clients->setup, net, coordinators, participants);
+    return clients;
+}
+
+void sim_clients_close(struct sim_clients *clients)
+{
+    for (struct sim_load *load = clients->loads, *next; load != NULL; load = next) {
+        next = load->next;
+        load_drop_plan(load);
+        free(load);
+    }
+    free(clients->history);
+    free(clients);
+}
+
+bool sim_clients_prepare(struct sim_clients *clients)
+{
+    return sim_setup_prepare(&clients->setup);
+}
+
+void sim_clients_register(struct sim_clients *clients, unsigned i)
+{
+    sim_setup_register(&clients->setup, i);
+}
+
+uint32_t sim_clients_under_way(const struct sim_clients *clients)
+{
+    return clients->under_way;
+}
+
+const struct sim_history *sim_clients_history(const struct sim_clients *clients, uint32_t *count)
+{
+    *count = clients->count;
+    return clients->history;
+}

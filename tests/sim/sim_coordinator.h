@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A coordinator without sockets and disk: raft, state, publisher, sweeper, transaction manager,
+ * health. */
+#ifndef TG_TESTS_SIM_SIM_COORDINATOR_H
+#define TG_TESTS_SIM_SIM_COORDINATOR_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/proto/msg_member.h"
+#include "common/proto/msg_txn.h"
+#include "coordinator/state/state.h"
+#include "tests/sim/sim_net.h"
+#include "tests/sim/sim_participant.h"
+
+struct sim_coordinator;
+
+/* err and head as the RPC server would answer. head is valid during the call only. */
+typedef void sim_coordinator_done(void *data, int err, struct slice head);
+
+struct sim_coordinator *sim_coordinator_open(struct sim_net *net, unsigned i,
+                                             struct sim_participant *participants);
+void sim_coordinator_close(struct sim_coordinator *coordinator); /* it must be down */
+/* Starts from its disk; only if it is down for good (sim_coordinator_is_down). */
+void sim_coordinator_boot(struct sim_coordinator *coordinator);
+/* Callers get no answer any more. */
+void sim_coordinator_crash(struct sim_coordinator *coordinator);
+bool sim_coordinator_is_up(const struct sim_coordinator *coordinator);
+bool sim_coordinator_is_down(const struct sim_coordinator *coordinator);
+/* Called by the world after each of its raft events. */
+void sim_coordinator_turn(struct sim_coordinator *coordinator);
+
+bool sim_coordinator_leads(const struct sim_coordinator *coordinator);
+uint64_t sim_coordinator_applied(const struct sim_coordinator *coordinator);
+/* NULL while it is down. */
+const struct state *sim_coordinator_state(const struct sim_coordinator *coordinator);
+/* Microseconds added to its wall clock. */
+void sim_coordinator_jump_clock(struct sim_coordinator *coordinator, int64_t us);
+/* Called with each batch that was applied. */
+void sim_coordinator_on_applied(struct sim_coordinator *coordinator,
+                                void (*applied)(void *data, unsigned i), void *data);
+
+/* What an RPC server would dispatch. TG_NOT_LEADER if it does not lead. */
+void sim_coordinator_begin(struct sim_coordinator *coordinator, const struct msg_txn_begin *message,
+                           sim_coordinator_done *done, void *data);
+void sim_coordinator_load_done(struct sim_coordinator *coordinator,
+                               const struct msg_load_done *message, sim_coordinator_done *done,
+                               void *data);
+void sim_coordinator_load_failed(struct sim_coordinator *coordinator,
+                                 const struct msg_load_failed *message, sim_coordinator_done *done,
+                                 void *data);
+void sim_coordinator_2pc(struct sim_coordinator *coordinator, const struct msg_txn_2pc *message,
+                         sim_coordinator_done *done, void *data);
+/* Registration and DDL: proposed as it is; head is a msg_register_reply for the former. */
+void sim_coordinator_command(struct sim_coordinator *coordinator, const struct command *command,
+                             sim_coordinator_done *done, void *data);
+/* Answered at once; false if it does not lead. Takes the message's lists. */
+bool sim_coordinator_heartbeat(struct sim_coordinator *coordinator, struct msg_heartbeat *message,
+                               struct msg_heartbeat_reply *reply);
+
+#endif
