@@ -32,6 +32,9 @@ static void register_applied(struct consensus_request *request, int err,
         reply.epoch = result->epoch;
         memcpy(reply.cluster_uuid, state->cluster_uuid, sizeof reply.cluster_uuid);
         msg_register_reply_encode(&reply, &head);
+        /* Who registers is alive: nobody need wait for its first heartbeat. */
+        struct msg_heartbeat alive = {.node = reply.node, .epoch = reply.epoch};
+        health_heard(call->dispatch->health, &alive, clock_monotonic_ms(call->dispatch->clock));
         log_info("members", "registered node=%u epoch=%lu", reply.node, reply.epoch);
     }
     call->done(call->data, err, sentence, slice_of(head.data, head.len));

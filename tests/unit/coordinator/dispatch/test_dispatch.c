@@ -154,6 +154,8 @@ static void test_a_participant_registers(void **state)
     assert_int_equal(f->err, 0);
     assert_int_equal(msg_register_reply_decode(head_of(f), &reply), 0);
     assert_int_equal(reply.node, 4);
+    fake_clock_advance_ms(&f->scene.clock, 4000);
+    assert_non_null(health_find(&f->health, 4)); /* alive without a heartbeat yet */
     assert_string_equal(reply.cluster_uuid, coordinator_scene_state(&f->scene)->cluster_uuid);
     message.previous_nonce = 5; /* an old copy of the directory */
     message.new_nonce = 100;
