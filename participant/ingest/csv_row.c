@@ -60,12 +60,14 @@ bool csv_row_split(const struct csv_format *format, const uint8_t *text, size_t 
     size_t begin = from;
 
     row->found = 0;
+    row->open = false;
     if (from == len)
         return false;
     for (;;) {
         if (at == begin && at < len && text[at] == format->enclose) {
             at++;
-            if (!skip_enclosed(format, text, &at, len, final) && !final)
+            row->open = !skip_enclosed(format, text, &at, len, final);
+            if (row->open && !final)
                 return false;
         }
         while (at < len && text[at] != column && text[at] != line)

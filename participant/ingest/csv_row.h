@@ -14,6 +14,7 @@ struct csv_row {
     size_t end;     /* of its text, before the delimiter (and before strip_cr) */
     size_t next;    /* where the next row begins */
     uint32_t found; /* fields; only the first format->columns are in begins, ends */
+    bool open;      /* the text ended inside an enclosed field */
 };
 
 /* Splits the row at text[from]. False: its end is not in text[0, len) (never when final, unless

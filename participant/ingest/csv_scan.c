@@ -9,39 +9,33 @@
 #ifdef __SSE2__
 #include <emmintrin.h>
 
+/* Four registers by name: an array of them would live in memory. */
 struct lane {
-    __m128i part[4];
+    __m128i a, b, c, d;
 };
 
 static inline struct lane lane_load(const uint8_t *at)
 {
-    struct lane lane;
-    for (int i = 0; i < 4; i++)
-        lane.part[i] = _mm_loadu_si128((const __m128i *)(const void *)(at + 16 * i));
-    return lane;
+    const __m128i *from = (const __m128i *)(const void *)at;
+    return (struct lane){_mm_loadu_si128(from), _mm_loadu_si128(from + 1),
+                         _mm_loadu_si128(from + 2), _mm_loadu_si128(from + 3)};
 }
 
-static inline uint64_t mask_of(const __m128i part[4])
+static inline uint64_t part_equal(__m128i part, __m128i wanted)
 {
-    uint64_t mask = 0;
-    for (int i = 0; i < 4; i++)
-        mask |= (uint64_t)(uint32_t)_mm_movemask_epi8(part[i]) << (16 * i);
-    return mask;
+    return (uint64_t)(uint32_t)_mm_movemask_epi8(_mm_cmpeq_epi8(part, wanted));
 }
 
 static inline uint64_t lane_equal(const struct lane *lane, uint8_t byte)
 {
     __m128i wanted = _mm_set1_epi8((char)byte);
-    __m128i equal[4];
-    for (int i = 0; i < 4; i++)
-        equal[i] = _mm_cmpeq_epi8(lane->part[i], wanted);
-    return mask_of(equal);
+    return part_equal(lane->a, wanted) | part_equal(lane->b, wanted) << 16 |
+           part_equal(lane->c, wanted) << 32 | part_equal(lane->d, wanted) << 48;
 }
 
 static inline uint64_t lane_high(const struct lane *lane)
 {
-    __m128i any = _mm_or_si128(_mm_or_si128(lane->part[0], lane->part[1]),
-                               _mm_or_si128(lane->part[2], lane->part[3]));
+    __m128i any = _mm_or_si128(_mm_or_si128(lane->a, lane->b), _mm_or_si128(lane->c, lane->d));
     return (uint64_t)(uint32_t)_mm_movemask_epi8(any);
 }
 #define HAVE_POPCNT_VARIANT 1
@@ -87,19 +81,34 @@ static inline uint64_t low_bits(size_t n)
  * overwritten by the next call (this is what CSV_SCAN_SLACK is for). */
 ALWAYS_INLINE void write_places(uint64_t mask, uint32_t base, uint32_t count, uint32_t *ends)
 {
-    for (uint32_t done = 0; done < count; done += 8) {
-        for (uint32_t i = 0; i < 8; i++) {
-            ends[done + i] = base + (uint32_t)__builtin_ctzll(mask | UINT64_C(1) << 63);
-            mask &= mask - 1;
-        }
+#define WRITE_PLACE(i)                                                        \
+    do {                                                                      \
+        ends[i] = base + (uint32_t)__builtin_ctzll(mask | UINT64_C(1) << 63); \
+        mask &= mask - 1;                                                     \
+    } while (0)
+    for (uint32_t done = 0; done < count; done += 8, ends += 8) {
+        WRITE_PLACE(0);
+        WRITE_PLACE(1);
+        WRITE_PLACE(2);
+        WRITE_PLACE(3);
+        WRITE_PLACE(4);
+        WRITE_PLACE(5);
+        WRITE_PLACE(6);
+        WRITE_PLACE(7);
     }
+#undef WRITE_PLACE
 }
 
+/* Whole groups of four, a few more than there are: the slack has room for them. */
 static void begins_from_ends(size_t from, const uint32_t *ends, uint32_t count, uint32_t *begins)
 {
     begins[0] = (uint32_t)from;
-    for (uint32_t i = 0; i < count; i++)
+    for (uint32_t i = 0; i < count; i += 4) {
         begins[i + 1] = ends[i] + 1;
+        begins[i + 2] = ends[i + 1] + 1;
+        begins[i + 3] = ends[i + 2] + 1;
+        begins[i + 4] = ends[i + 3] + 1;
+    }
 }
 
 ALWAYS_INLINE void scan_plain(const uint8_t *text, size_t from, size_t len, uint8_t column,

@@ -329,7 +329,10 @@ static void split_row_by_row(struct csv_splitter *s, bool final, uint32_t most)
             !csv_row_split(&s->format, s->data, s->from, s->len, final, s->begins + at,
                            s->ends + at, &row))
             return;
-        take_row(s, at, row.found, s->from, row.end, high);
+        if (row.open)
+            add_bad(s, FIELD_BAD_OPEN, 0, s->from, row.end);
+        else
+            take_row(s, at, row.found, s->from, row.end, high);
         s->from = row.next;
     }
 }

@@ -12,7 +12,8 @@ enum field_bad_kind {
     FIELD_BAD_COUNT = 1, /* wrong number of fields: `found` */
     FIELD_BAD_UTF8,
     FIELD_BAD_TOO_LONG,
-    FIELD_BAD_TEXT /* `reason` says it */
+    FIELD_BAD_OPEN, /* the text ended inside an enclosed field */
+    FIELD_BAD_TEXT  /* `reason` says it */
 };
 
 /* A row that never became fields. */

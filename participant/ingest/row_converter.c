@@ -50,8 +50,12 @@ int row_converter_init(struct row_converter *converter, const struct row_mapping
     vector_init(&c->sign, SIGN);
     c->columns = calloc(mapping->target_count, sizeof *c->columns);
     c->constants = calloc(mapping->target_count, sizeof *c->constants);
-    if (c->columns == NULL || c->constants == NULL)
+    if (c->columns == NULL || c->constants == NULL) {
+        free(c->columns);
+        free(c->constants);
+        c->columns = c->constants = NULL; /* vectors are closed only if they were initialised */
         return TG_NOMEM;
+    }
     for (uint32_t i = 0; i < mapping->target_count; i++) {
         vector_init(&c->columns[i], mapping->targets[i].type);
         vector_init(&c->constants[i], mapping->targets[i].type);
@@ -70,11 +74,11 @@ void row_converter_close(struct row_converter *converter)
 {
     struct row_converter *c = converter;
 
-    for (uint32_t i = 0; c->mapping != NULL && i < c->mapping->target_count; i++) {
-        if (c->columns != NULL)
-            vector_close(&c->columns[i]);
-        if (c->constants != NULL)
-            vector_close(&c->constants[i]);
+    if (c->mapping == NULL)
+        return;
+    for (uint32_t i = 0; c->columns != NULL && i < c->mapping->target_count; i++) {
+        vector_close(&c->columns[i]);
+        vector_close(&c->constants[i]);
     }
     vector_close(&c->sign);
     free(c->columns);
@@ -303,6 +307,9 @@ static void print_bad(const struct row_converter *c, const struct field_bad *bad
         break;
     case FIELD_BAD_TOO_LONG:
         buf_append_str(out, "the row is too long");
+        break;
+    case FIELD_BAD_OPEN:
+        buf_append_str(out, "an enclosed field is not closed before the end of the data");
         break;
     case FIELD_BAD_TEXT:
         buf_append_str(out, bad->reason);
