@@ -240,7 +240,7 @@ static void core_prove(struct raft_core *core)
 
 static void core_observe(struct raft_core *core)
 {
-    int state = raft_state(&core->raft);
+    enum raft_state state = raft_state(&core->raft);
     if (state == RAFT_UNAVAILABLE) {
         core_fatal(core, "raft is unavailable after an internal error");
         return;

@@ -89,7 +89,7 @@ static int fsm_apply(struct raft_fsm *fsm, const struct raft_buffer *buf, void *
 static int fsm_snapshot(struct raft_fsm *fsm, struct raft_buffer *bufs[], unsigned *n_bufs)
 {
     struct server *server = fsm->data;
-    if (!raft_guard_may_snapshot(&server->raft))
+    if (!server->sim->options->unguarded && !raft_guard_may_snapshot(&server->raft))
         return RAFT_BUSY;
     *bufs = raft_malloc(sizeof **bufs);
     TG_CHECK(*bufs != NULL);
@@ -148,7 +148,8 @@ static void server_boot(struct server *server)
     raft_set_snapshot_threshold(&server->raft,
                                 sim->options->snapshots ? SNAPSHOT_THRESHOLD : ENTRIES_MAX);
     raft_set_snapshot_trailing(&server->raft, SNAPSHOT_TRAILING);
-    raft_guard_attach(&server->guard, &server->raft);
+    if (!sim->options->unguarded)
+        raft_guard_attach(&server->guard, &server->raft);
     if (mem_raft_last_index(sim->mem, server->i) == 0) {
         struct raft_configuration configuration;
         raft_configuration_init(&configuration);
@@ -174,7 +175,8 @@ static void server_crash(struct server *server)
     sim_world_trace(&server->sim->world, "crash server=%u", server->i + 1);
     server->up = false;
     mem_raft_crash(server->sim->mem, server->i);
-    raft_guard_detach(&server->guard);
+    if (!server->sim->options->unguarded)
+        raft_guard_detach(&server->guard);
     raft_close(&server->raft, server_on_closed);
 }
 
@@ -184,7 +186,8 @@ static void on_turn(void *data, unsigned i)
     struct server *server = &sim->servers[i];
     if (!server->up)
         return;
-    raft_guard_turn(&server->guard);
+    if (!sim->options->unguarded)
+        raft_guard_turn(&server->guard);
     mem_raft_fire(&server->raft);
     bool leads = raft_state(&server->raft) == RAFT_LEADER;
     if (leads && !server->led)

@@ -13,6 +13,7 @@ struct raft_sim_options {
     uint64_t span_us; /* of trouble; quiet time follows until all agree */
     bool snapshots;
     bool crashes;
+    bool unguarded; /* the library without raft_guard: for showing that it is needed */
 };
 
 struct raft_sim_result {
