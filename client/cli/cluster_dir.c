@@ -43,9 +43,26 @@ static int take_lock(struct cluster *cluster, struct tg_errmsg *msg)
     return 0;
 }
 
+static bool is_empty(const char *path)
+{
+    DIR *dir = opendir(path);
+    struct dirent *entry;
+    bool empty = true;
+
+    if (dir == NULL)
+        return true;
+    while ((entry = readdir(dir)) != NULL)
+        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0 &&
+            strcmp(entry->d_name, "lock") != 0)
+            empty = false;
+    closedir(dir);
+    return empty;
+}
+
 int cluster_dir_open(const char *path, bool make, struct cluster *cluster, struct tg_errmsg *msg)
 {
     char full[PATH_MAX];
+    char json[CLUSTER_PATH_BYTES];
 
     memset(cluster, 0, sizeof *cluster);
     cluster->lock_fd = -1;
@@ -57,14 +74,13 @@ int cluster_dir_open(const char *path, bool make, struct cluster *cluster, struc
     if (strlen(full) >= sizeof cluster->dir)
         return tg_fail(msg, TG_TOO_LARGE, "the path of %s is too long", path);
     snprintf(cluster->dir, sizeof cluster->dir, "%s", full);
-    if (!make) { /* no lock file in a directory that is none of ours */
-        char json[CLUSTER_PATH_BYTES];
-
-        snprintf(json, sizeof json, "%s/" CLUSTER_JSON_NAME, cluster->dir);
-        if (access(json, R_OK) != 0)
-            return tg_fail(msg, TG_NOT_FOUND, "there is no cluster in %s (no cluster.json)",
-                           cluster->dir);
-    }
+    /* No lock file in a directory that is none of ours. */
+    snprintf(json, sizeof json, "%s/" CLUSTER_JSON_NAME, cluster->dir);
+    if (access(json, F_OK) != 0 && !make)
+        return tg_fail(msg, TG_NOT_FOUND, "there is no cluster in %s (no cluster.json)",
+                       cluster->dir);
+    if (access(json, F_OK) != 0 && !is_empty(cluster->dir))
+        return tg_fail(msg, TG_INVALID, "%s is not empty and holds no cluster", cluster->dir);
     return take_lock(cluster, msg);
 }
 
@@ -88,22 +104,6 @@ struct cluster_node *cluster_dir_find(struct cluster *cluster, const char *name)
         if (strcmp(cluster->nodes[i].name, name) == 0)
             return &cluster->nodes[i];
     return NULL;
-}
-
-static bool is_empty(const char *path)
-{
-    DIR *dir = opendir(path);
-    struct dirent *entry;
-    bool empty = true;
-
-    if (dir == NULL)
-        return true;
-    while ((entry = readdir(dir)) != NULL)
-        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0 &&
-            strcmp(entry->d_name, "lock") != 0)
-            empty = false;
-    closedir(dir);
-    return empty;
 }
 
 bool cluster_dir_is_new(const struct cluster *cluster)
@@ -173,11 +173,7 @@ void cluster_dir_option(const struct cluster *cluster, const struct cluster_node
 
 int cluster_dir_read(struct cluster *cluster, struct tg_errmsg *msg)
 {
-    int err = cluster_json_read(cluster, msg);
-
-    if (err == TG_NOT_FOUND && !is_empty(cluster->dir))
-        return tg_fail(msg, TG_INVALID, "%s is not empty and holds no cluster", cluster->dir);
-    return err;
+    return cluster_json_read(cluster, msg);
 }
 
 int cluster_dir_write(const struct cluster *cluster, struct tg_errmsg *msg)

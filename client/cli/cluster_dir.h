@@ -62,12 +62,12 @@ struct cluster_plan {
 };
 
 /* Makes the directory if `make`, and takes its lock (waits up to 30 s for another tool).
- * TG_NOT_FOUND, TG_IO, TG_BUSY, TG_TOO_LARGE. Close it either way. */
+ * TG_NOT_FOUND (no cluster here, unless `make`), TG_INVALID (something else is here), TG_IO,
+ * TG_BUSY, TG_TOO_LARGE. Close it either way. */
 int cluster_dir_open(const char *path, bool make, struct cluster *cluster, struct tg_errmsg *msg);
 void cluster_dir_close(struct cluster *cluster);
 
-/* Whether there is a cluster here: reads cluster.json if so. 0, TG_NOT_FOUND (nothing here),
- * TG_INVALID (something else is here), TG_CORRUPT. */
+/* Reads cluster.json. TG_NOT_FOUND, TG_IO, TG_CORRUPT. */
 int cluster_dir_read(struct cluster *cluster, struct tg_errmsg *msg);
 /* Lays out a new cluster: folders, configuration files with a secret of its own, cluster.json. */
 int cluster_dir_make(struct cluster *cluster, const struct cluster_plan *plan,
