@@ -12,7 +12,7 @@
 
 #include <lz4.h>
 
-#include "bench/bench_lib.h"
+#include "bench/support.h"
 
 enum { BUCKETS = 4, PIECE = 65536, SYNC_EVERY = 16 << 20 };
 

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "bench/bench_lib.h"
+#include "bench/support.h"
 
 enum { CLIENTS_MAX = 16 };
 

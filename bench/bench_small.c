@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "bench/bench_lib.h"
+#include "bench/support.h"
 
 enum { ROWS = 100, CLIENTS_MAX = 64, PARTICIPANTS_MAX = 16 };
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench/bench_lib.h"
+#include "bench/support.h"
 #include "common/base/json.h"
 
 struct http_client *bench_connect(const char *address)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Time, percentiles, generated rows and results of the benchmarks. */
-#include "bench/bench_lib.h"
+#include "bench/support.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -3,8 +3,8 @@
  *
  * Rows look like an order book's lines: 17 columns, about 113 bytes of CSV, the same on every
  * machine for the same seed. */
-#ifndef TG_BENCH_BENCH_LIB_H
-#define TG_BENCH_BENCH_LIB_H
+#ifndef TG_BENCH_SUPPORT_H
+#define TG_BENCH_SUPPORT_H
 
 #include <stdbool.h>
 #include <stddef.h>
