@@ -28,6 +28,7 @@ struct rpc_client *rpc_pool_client(struct rpc_pool *pool, uint64_t node, const c
 {
     struct rpc_pool_node *found = NULL;
     struct rpc_client *client;
+    struct rpc_client *moved = NULL;
 
     for (unsigned i = 0; i < pool->count && found == NULL; i++)
         if (pool->nodes[i].node == node)
@@ -41,10 +42,11 @@ struct rpc_client *rpc_pool_client(struct rpc_pool *pool, uint64_t node, const c
     if (rpc_client_open(pool->loop, address, pool->secret, &client, msg) != 0)
         return NULL;
     if (found != NULL)
-        rpc_client_close(found->client);
+        moved = found->client;
     else
         found = &pool->nodes[pool->count++];
     found->node = node;
     found->client = client;
-    return client;
+    rpc_client_close(moved); /* last: its calls' callbacks may come here again */
+    return found->client;
 }

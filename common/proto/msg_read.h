@@ -73,7 +73,7 @@ void msg_read_point_reply_encode(const struct msg_read_point_reply *reply, struc
 int msg_read_point_reply_decode(struct slice head, struct msg_read_point_reply *reply);
 void msg_read_point_reply_close(struct msg_read_point_reply *reply);
 
-enum { READ_POSITION_MAX = 256 * 1024 }; /* bytes of a position: a key and a little more */
+enum { READ_POSITION_MAX = 256 * 1024 + 64 }; /* bytes of a position: a key and a little more */
 
 enum read_tablet_mode {
     READ_TABLET_ROWS = 0, /* the visible rows at `version`, in key order */

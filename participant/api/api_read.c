@@ -4,6 +4,7 @@
 
 #include <inttypes.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,44 +18,47 @@
 #include "participant/read/read_request.h"
 
 struct api_read {
+    atomic_uint references; /* the owner, each job */
+    atomic_bool closing;
     struct loop *loop;
     struct coordinator_client *coordinators;
     struct table_reader_context context;
     struct work_queue queue;
     unsigned thread_count;
     pthread_t *threads;
-    struct read_job *jobs; /* on the loop: those that wait for their read point */
 };
 
 struct read_job {
     struct api_read *api;
-    struct read_job *prev, *next;
     struct read_stream *stream;
     struct read_request request;
     struct msg_read_point_reply point;
     struct loop_timer *timer; /* long poll: asks again */
+    bool asking;              /* for its read point */
     uint64_t until_ms;
 };
 
 enum { POLL_MS = 100 };
 
+static void release(struct api_read *api)
+{
+    if (atomic_fetch_sub(&api->references, 1) != 1)
+        return;
+    work_queue_free(&api->queue);
+    free(api->threads);
+    free(api);
+}
+
 static void free_job(struct read_job *job)
 {
+    struct api_read *api = job->api;
+
     if (job->timer != NULL)
         loop_timer_close(job->timer);
     read_request_close(&job->request);
     msg_read_point_reply_close(&job->point);
     free(job);
-}
-
-static void leave_list(struct read_job *job)
-{
-    if (job->prev != NULL)
-        job->prev->next = job->next;
-    else
-        job->api->jobs = job->next;
-    if (job->next != NULL)
-        job->next->prev = job->prev;
+    release(api);
 }
 
 static void fail(struct read_job *job, int err, const char *sentence)
@@ -79,9 +83,7 @@ static void run_job(struct read_job *job)
     else
         fail(job, err, msg.text[0] != 0 ? msg.text : tg_err_sentence(err));
     buf_close(&rest);
-    read_request_close(&job->request);
-    msg_read_point_reply_close(&job->point);
-    free(job);
+    free_job(job);
 }
 
 static void *run(void *data)
@@ -104,6 +106,7 @@ int api_read_open(struct loop *loop, struct coordinator_client *coordinators,
 
     if (a == NULL)
         return TG_NOMEM;
+    atomic_init(&a->references, 1);
     a->loop = loop;
     a->coordinators = coordinators;
     a->context = *context;
@@ -128,12 +131,11 @@ void api_read_close(struct api_read *api)
 {
     if (api == NULL)
         return;
+    atomic_store(&api->closing, true);
     work_queue_close(&api->queue);
     for (unsigned i = 0; i < api->thread_count; i++)
         pthread_join(api->threads[i], NULL);
-    work_queue_free(&api->queue);
-    free(api->threads);
-    free(api);
+    release(api);
 }
 
 static void ask_point(struct read_job *job);
@@ -146,9 +148,46 @@ static void poll_again(void *data)
 /* Nothing new yet for a reader of changes that is willing to wait. */
 static bool should_wait(const struct read_job *job)
 {
-    return job->request.kind == READ_CHANGES && job->request.wait_ms > 0 &&
-           job->point.version <= job->point.after && loop_now_ms(job->api->loop) < job->until_ms &&
-           !atomic_load(read_stream_stop(job->stream));
+    return job->request.kind == READ_CHANGES && job->request.bound.at == READ_LATEST &&
+           job->point.version <= job->point.after && loop_now_ms(job->api->loop) < job->until_ms;
+}
+
+static void end_job(struct read_job *job, int err, const char *sentence)
+{
+    read_stream_on_gone(job->stream, NULL, NULL);
+    fail(job, err, sentence);
+    free_job(job);
+}
+
+/* The client left while its job was still here. What it asked will be answered and ends it then. */
+static void client_gone(void *data)
+{
+    struct read_job *job = data;
+
+    if (!job->asking)
+        end_job(job, TG_CANCELED, "the client is gone");
+}
+
+static void wait_for_more(struct read_job *job)
+{
+    msg_read_point_reply_close(&job->point);
+    msg_read_point_reply_init(&job->point);
+    if (job->timer == NULL)
+        job->timer = loop_timer_open(job->api->loop, poll_again, job);
+    if (job->timer == NULL)
+        end_job(job, TG_NOMEM, tg_err_sentence(TG_NOMEM));
+    else
+        loop_timer_start(job->timer, POLL_MS, 0);
+}
+
+static void hand_over(struct read_job *job)
+{
+    if (job->timer != NULL)
+        loop_timer_close(job->timer);
+    job->timer = NULL;
+    read_stream_on_gone(job->stream, NULL, NULL);
+    if (work_queue_try_push(&job->api->queue, job) != 0)
+        end_job(job, TG_BUSY, "too many reads are waiting");
 }
 
 static void on_point(void *data, const struct rpc_reply *reply)
@@ -156,34 +195,17 @@ static void on_point(void *data, const struct rpc_reply *reply)
     struct read_job *job = data;
     int err = reply->err;
 
+    job->asking = false;
     if (err == 0)
         err = msg_read_point_reply_decode(reply->head, &job->point);
-    if (err != 0) {
-        fail(job, err, reply->message[0] != 0 ? reply->message : tg_err_sentence(err));
-    } else if (should_wait(job)) {
-        msg_read_point_reply_close(&job->point);
-        msg_read_point_reply_init(&job->point);
-        if (job->timer == NULL)
-            job->timer = loop_timer_open(job->api->loop, poll_again, job);
-        if (job->timer != NULL) {
-            loop_timer_start(job->timer, POLL_MS, 0);
-            return;
-        }
-        fail(job, TG_NOMEM, tg_err_sentence(TG_NOMEM));
-        err = TG_NOMEM;
-    } else {
-        if (job->timer != NULL)
-            loop_timer_close(job->timer);
-        job->timer = NULL;
-        leave_list(job);
-        if (work_queue_try_push(&job->api->queue, job) == 0)
-            return;
-        fail(job, TG_BUSY, "too many reads are waiting");
-        free_job(job);
-        return;
-    }
-    leave_list(job);
-    free_job(job);
+    if (err != 0)
+        end_job(job, err, reply->message[0] != 0 ? reply->message : tg_err_sentence(err));
+    else if (atomic_load(read_stream_stop(job->stream)) || atomic_load(&job->api->closing))
+        end_job(job, TG_CANCELED, "the read was stopped");
+    else if (should_wait(job))
+        wait_for_more(job);
+    else
+        hand_over(job);
 }
 
 static void ask_point(struct read_job *job)
@@ -191,6 +213,7 @@ static void ask_point(struct read_job *job)
     struct msg_read_point message;
     struct buf head = BUF_INIT;
 
+    job->asking = true;
     read_request_point(&job->request, &message);
     msg_read_point_encode(&message, &head);
     coordinator_client_call(job->api->coordinators, MSG_READ_POINT, &head, READ_POINT_TIMEOUT_MS, 0,
@@ -224,6 +247,7 @@ static void start(struct api_read *api, struct http_exchange *exchange,
         return;
     }
     job->api = api;
+    atomic_fetch_add(&api->references, 1);
     msg_read_point_reply_init(&job->point);
     err = read_request_parse(kind, params->value[0], params->value[1], lookup,
                              (void *)http_exchange_request(exchange), &job->request, &msg);
@@ -237,10 +261,7 @@ static void start(struct api_read *api, struct http_exchange *exchange,
         return;
     }
     job->until_ms = loop_now_ms(api->loop) + job->request.wait_ms;
-    job->next = api->jobs;
-    if (api->jobs != NULL)
-        api->jobs->prev = job;
-    api->jobs = job;
+    read_stream_on_gone(job->stream, client_gone, job);
     ask_point(job);
 }
 

@@ -17,7 +17,9 @@ enum {
     READ_AHEAD_BYTES = 2 * 1024 * 1024, /* written ahead of a slow client */
     READ_STALL_MS = 60000,              /* a client that takes nothing for so long is given up */
     READ_POINT_TIMEOUT_MS = 10000,
-    READ_QUEUE_MAX = 4096 /* reads waiting for a thread; more are refused with 503 */
+    READ_QUEUE_MAX = 4096, /* reads waiting for a thread; more are refused with 503 */
+    READ_CHANGES_BYTES_MAX = 16 * 1024 * 1024 /* a limited answer of _changes, kept whole, ends
+                                                 early here: its token says where */
 };
 
 struct api_read;
@@ -26,7 +28,9 @@ struct api_read;
 int api_read_open(struct loop *loop, struct coordinator_client *coordinators,
                   const struct table_reader_context *context, unsigned threads,
                   struct api_read **api);
-/* On the loop, after the HTTP server closed: stops reads, waits for the threads. */
+/* After the HTTP server closed, on any thread (the loop goes on where it is another one): waits for
+ * the reads, which find their clients gone. Reads that still wait for a coordinator's answer keep
+ * what they need until it comes, or the coordinators' client closes. */
 void api_read_close(struct api_read *api);
 
 /* Route handlers behind authentication. params: database, table. */

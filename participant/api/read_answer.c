@@ -53,8 +53,11 @@ static int give_rows(void *data, const struct vector *columns, const struct vect
             prefix.csv = deleted ? "1," : "0,";
         }
         result_writer_row(&a->writer, columns, row, &prefix, &a->text);
+        int err = flush(a);
+        if (err != 0)
+            return err;
     }
-    return flush(a);
+    return 0;
 }
 
 /* ---- _changes ---- */
@@ -115,8 +118,9 @@ static int give_change(struct answering *a, const struct vector *columns, uint32
     snprintf(csv, sizeof csv, "%" PRIu64 ",%" PRIu64 ",%s,", version, v->time_us, op);
     result_writer_row(&a->writer, columns, row, &prefix, &a->text);
     a->given++;
-    a->limited = a->request->limit > 0 && a->given == a->request->limit;
-    return 0;
+    a->limited = a->request->limit > 0 &&
+                 (a->given == a->request->limit || a->text.len >= READ_CHANGES_BYTES_MAX);
+    return flush(a);
 }
 
 static int give_changes(void *data, const struct vector *columns, const struct vector *versions,
@@ -131,8 +135,6 @@ static int give_changes(void *data, const struct vector *columns, const struct v
         memcpy(&version, vector_fixed(versions, row), sizeof version);
         err = give_change(a, columns, row, (version_t)version);
     }
-    if (err == 0)
-        err = flush(a);
     return err == 0 && a->limited ? TG_LIMIT : err;
 }
 
@@ -151,9 +153,10 @@ static void set_headers(struct answering *a)
     if (a->request->kind == READ_CHANGES) {
         if (a->limited)
             read_token_print(a->row_version - 1, a->row_skip, token);
-        else
-            read_token_print(point->version > point->after ? point->version : point->after, 0,
-                             token);
+        else if (point->version > point->after)
+            read_token_print(point->version, 0, token);
+        else /* nothing was looked at: as far as before */
+            read_token_print(point->after, a->to_skip, token);
         snprintf(headers + at, sizeof headers - (size_t)at, "X-Tidegate-Token: %s\r\n", token);
     }
     read_stream_headers(a->stream, json ? "application/x-ndjson" : "text/csv; charset=utf-8",

@@ -32,6 +32,8 @@ struct read_stream {
     bool begun;                     /* the loop's */
     struct buf held;                /* the loop's: text that waits for the socket */
     bool ended;                     /* the loop's: nothing comes behind held */
+    void (*gone)(void *data);       /* the loop's */
+    void *gone_data;
     char headers[HEADERS_BYTES];
     char content_type[CONTENT_TYPE_BYTES];
     atomic_bool stop;
@@ -73,6 +75,8 @@ static void on_close(void *data)
 
     s->exchange = NULL;
     read_stream_stop_now(s);
+    if (s->gone != NULL)
+        s->gone(s->gone_data);
     release(s);
 }
 
@@ -99,6 +103,12 @@ struct read_stream *read_stream_open(struct loop *loop, struct http_exchange *ex
 const atomic_bool *read_stream_stop(const struct read_stream *stream)
 {
     return &stream->stop;
+}
+
+void read_stream_on_gone(struct read_stream *stream, void (*gone)(void *data), void *data)
+{
+    stream->gone = gone;
+    stream->gone_data = data;
 }
 
 void read_stream_headers(struct read_stream *stream, const char *content_type, const char *headers)
@@ -140,6 +150,11 @@ static void write_text(struct read_stream *s, struct buf *text)
     if (!s->begun)
         http_exchange_stream_begin(s->exchange, 200, s->content_type, s->headers, on_drain, s);
     s->begun = true;
+    if (s->held.len == 0 && !s->ended && !http_exchange_stream_full(s->exchange)) {
+        http_exchange_stream_write(s->exchange, text->data, bytes);
+        moved(s, bytes);
+        return;
+    }
     buf_append(&s->held, text->data, bytes);
     if (s->held.err != 0) /* what is lost may not look whole */
         http_exchange_stream_abort(s->exchange);
@@ -226,10 +241,11 @@ int read_stream_write(struct read_stream *s, struct buf *text, size_t ahead_max,
     pthread_mutex_lock(&s->lock);
     while (s->ahead > ahead_max && !atomic_load(&s->stop) && waited != ETIMEDOUT)
         waited = pthread_cond_timedwait(&s->moved, &s->lock, &until);
+    bool stalls = s->ahead > ahead_max;
     pthread_mutex_unlock(&s->lock);
     if (atomic_load(&s->stop))
         return TG_CANCELED;
-    if (waited == ETIMEDOUT)
+    if (stalls)
         return TG_TIMEOUT;
     post_piece(s, PIECE_TEXT, 0, text);
     return 0;

@@ -18,11 +18,13 @@ struct read_stream *read_stream_open(struct loop *loop, struct http_exchange *ex
 /* Set when the client is gone or gives up: the reader stops soon. */
 const atomic_bool *read_stream_stop(const struct read_stream *stream);
 void read_stream_stop_now(struct read_stream *stream); /* any thread */
+/* On the loop: calls gone once, on the loop, when the client goes; NULL takes that back. */
+void read_stream_on_gone(struct read_stream *stream, void (*gone)(void *data), void *data);
 
 /* The reader's side. headers: lines for the answer's head; they count at the first piece. */
 void read_stream_headers(struct read_stream *stream, const char *content_type, const char *headers);
-/* Hands text over (emptied); waits while too much is ahead. 0, TG_CANCELED (client gone),
- * TG_TIMEOUT (client stalls). */
+/* Hands text over (emptied); waits while more than ahead_max bytes are ahead of the socket. 0,
+ * TG_CANCELED (client gone), TG_TIMEOUT (client stalls). */
 int read_stream_write(struct read_stream *stream, struct buf *text, size_t ahead_max,
                       uint64_t stall_ms);
 /* The rest, and the end: a whole answer if nothing was written yet. Lets go of the stream. */

@@ -3,6 +3,7 @@
  * outcome back to the loop, which alone may touch the request. */
 #include "participant/api/rpc_handlers.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "common/base/check.h"
@@ -18,6 +19,7 @@ struct answer {
     struct rpc_handlers *handlers;
     struct rpc_request *request;
     int err;
+    char sentence[TG_ERRMSG_MAX]; /* "": the error's own */
     struct buf head;
     struct buf payload;
 };
@@ -36,8 +38,12 @@ static void send_on_loop(struct loop_call *post)
 {
     struct answer *answer = post->data;
 
-    if (answer->err != 0 && answer->head.len == 0)
-        rpc_request_fail(answer->request, answer->err, tg_err_sentence(answer->err));
+    if (answer->err == 0 && (answer->head.err != 0 || answer->payload.err != 0))
+        answer->err = TG_NOMEM;
+    if (answer->err != 0)
+        rpc_request_fail(answer->request, answer->err,
+                         answer->sentence[0] != 0 ? answer->sentence
+                                                  : tg_err_sentence(answer->err));
     else
         rpc_request_reply_take(answer->request, answer->err, &answer->head, &answer->payload);
     buf_close(&answer->head);
@@ -63,10 +69,9 @@ static void published(void *data, int err, struct msg_publish_reply *reply)
     struct answer *answer = data;
 
     answer->err = err;
-    if (err == 0) {
+    if (err == 0)
         msg_publish_reply_encode(reply, &answer->head);
-        msg_publish_reply_close(reply);
-    }
+    msg_publish_reply_close(reply);
     post_answer(answer);
 }
 
@@ -113,12 +118,13 @@ static void handle_replicate(struct rpc_handlers *handlers, struct rpc_request *
     msg_replicate_close(&message);
 }
 
-static void tablet_read(void *data, int err, struct msg_read_tablet_reply *reply,
-                        struct buf *payload)
+static void tablet_read(void *data, int err, const char *sentence,
+                        struct msg_read_tablet_reply *reply, struct buf *payload)
 {
     struct answer *answer = data;
 
     answer->err = err;
+    snprintf(answer->sentence, sizeof answer->sentence, "%s", sentence);
     if (err == 0) {
         msg_read_tablet_reply_encode(reply, &answer->head);
         answer->payload = *payload;
@@ -134,6 +140,11 @@ static void handle_read_tablet(struct rpc_handlers *handlers, struct rpc_request
 
     if (err != 0) {
         rpc_request_fail(request, err, "the read message is malformed");
+        return;
+    }
+    if (handlers->readers == NULL) {
+        msg_read_tablet_close(&message);
+        rpc_request_fail(request, TG_CLOSED, "the node shuts down");
         return;
     }
     tablet_reader_serve(handlers->readers, &message, tablet_read, new_answer(handlers, request));

@@ -17,7 +17,7 @@ struct rpc_handlers {
     struct clock *clock;
     struct store *store;
     struct tablet_set *tablets;
-    struct tablet_reader_pool *readers;
+    struct tablet_reader_pool *readers; /* NULL: reads are refused with TG_CLOSED, at shutdown */
     const struct node_identity *identity;
 };
 

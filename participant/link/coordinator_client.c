@@ -1,13 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Calls to the leading coordinator.
  *
- * A call goes to the coordinator that is believed to lead (at first: any). An answer that says "not
- * I", or none at all, makes it ask the next coordinator by MSG_STATUS who leads, and the call is
- * sent again after a pause that grows from RETRY_MS_MIN to RETRY_MS_MAX. All messages are
- * idempotent by request key, so sending again is safe whatever became of the first. */
+ * Who leads is found out once for all calls: a search asks one coordinator after the other by
+ * MSG_STATUS, follows the name it hears, and ends with the one that says "I". Calls made meanwhile
+ * are parked. A call that ends without a verdict starts a search, rests for a pause that grows from
+ * RETRY_MS_MIN to RETRY_MS_MAX, and is sent again: all messages are idempotent by request key, so
+ * sending again is safe whatever became of the first.
+ *
+ *   new ──▶ PARKED ──leader found──▶ SENT ──verdict──▶ done
+ *              ▲                      │ no verdict, or another leader is found
+ *              └───────── PAUSED ◀────┘
+ *
+ * A leader whose connection is down is searched for rather than waited for: the others know of its
+ * successor long before an attempt would time out. */
 #include "participant/link/coordinator_client.h"
 
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,35 +23,43 @@
 #include "common/base/log.h"
 #include "common/proto/message.h"
 #include "common/proto/msg_status.h"
+#include "participant/link/coordinator_client_private.h"
 
-enum { RETRY_MS_MIN = 20, RETRY_MS_MAX = 200, STATUS_TIMEOUT_MS = 500 };
+enum {
+    RETRY_MS_MIN = 20,
+    RETRY_MS_MAX = 200,
+    STATUS_TIMEOUT_MS = 500, /* an answer over a connection that stands */
+    CONNECT_TIMEOUT_MS = 250,
+    UNREACHABLE_MS = 1000 /* so long one that did not answer is not asked because others name it */
+};
+
+struct call;
+
+/* One sending of a call. */
+struct attempt {
+    struct call *call; /* NULL once it was given up */
+    unsigned target;
+};
+
+enum call_state { CALL_SENT, CALL_PAUSED, CALL_PARKED, CALL_REFUSED };
 
 struct call {
     struct coordinator_client *client;
     struct call *prev, *next;
+    enum call_state state;
     uint16_t type;
     struct buf head;
     uint64_t deadline_ms;
     uint64_t attempt_ms;
     uint64_t pause_ms;
-    unsigned asked; /* which coordinator got the last attempt or question */
+    struct attempt *attempt; /* CALL_SENT */
     rpc_done *done;
     void *data;
-    struct loop_timer *timer; /* pauses */
-    bool in_air;              /* an rpc call of ours is under way */
+    struct loop_timer *timer; /* made when first needed */
 };
 
-struct coordinator_client {
-    struct loop *loop;
-    bool closing;
-    unsigned count;
-    unsigned leader; /* index of the one to try first */
-    struct rpc_client *peers[COORDINATORS_MAX];
-    struct call *calls;
-    uint32_t call_count;
-};
-
-static void attempt(struct call *call);
+static void search_start(struct coordinator_client *c);
+static void search_goes_on(void *data);
 
 int coordinator_client_open(struct loop *loop, const char *addresses, const char *secret,
                             struct coordinator_client **client, struct tg_errmsg *msg)
@@ -60,6 +75,7 @@ int coordinator_client_open(struct loop *loop, const char *addresses, const char
         return tg_fail(msg, TG_NOMEM, "no memory for the coordinators' connections");
     }
     c->loop = loop;
+    atomic_init(&c->references, 1);
     for (char *one = strtok_r(copy, ", ", &save); one != NULL && err == 0;
          one = strtok_r(NULL, ", ", &save)) {
         if (c->count == COORDINATORS_MAX)
@@ -72,6 +88,8 @@ int coordinator_client_open(struct loop *loop, const char *addresses, const char
     free(copy);
     if (err == 0 && c->count == 0)
         err = tg_fail(msg, TG_INVALID, "no coordinator address is given");
+    if (err == 0 && (c->search_timer = loop_timer_open(loop, search_goes_on, c)) == NULL)
+        err = tg_fail(msg, TG_NOMEM, "no memory for a timer");
     if (err != 0) {
         coordinator_client_close(c);
         return err;
@@ -79,6 +97,14 @@ int coordinator_client_open(struct loop *loop, const char *addresses, const char
     *client = c;
     return 0;
 }
+
+void coordinator_client_release(struct coordinator_client *client)
+{
+    if (atomic_fetch_sub(&client->references, 1) == 1)
+        free(client);
+}
+
+/* ---- ends ---- */
 
 /* Takes the call off the list and tells its owner. */
 static void finish(struct call *call, const struct rpc_reply *reply)
@@ -94,6 +120,8 @@ static void finish(struct call *call, const struct rpc_reply *reply)
     c->call_count--;
     if (call->timer != NULL)
         loop_timer_close(call->timer);
+    if (call->attempt != NULL)
+        call->attempt->call = NULL;
     call->done(call->data, reply);
     buf_close(&call->head);
     free(call);
@@ -111,14 +139,18 @@ void coordinator_client_close(struct coordinator_client *client)
     if (client == NULL)
         return;
     client->closing = true;
-    /* Closing a connection ends its calls with TG_CANCELED, which ends ours in on_reply; what is
-     * left waits on a timer. */
+    if (client->search_timer != NULL)
+        loop_timer_close(client->search_timer);
+    /* Closing a connection ends its calls with TG_CANCELED, which ends ours; the others wait on a
+     * timer. Those that a callback adds meanwhile end here too. */
     for (unsigned i = 0; i < client->count; i++)
         rpc_client_close(client->peers[i]);
     while (client->calls != NULL)
         finish_err(client->calls, TG_CANCELED, "the node shuts down");
-    free(client);
+    coordinator_client_release(client);
 }
+
+/* ---- a call's way ---- */
 
 static bool should_retry(int err)
 {
@@ -133,72 +165,36 @@ static uint64_t time_left(const struct call *call)
     return call->deadline_ms > now ? call->deadline_ms - now : 0;
 }
 
-static void on_pause_over(void *data)
+static void on_timer(void *data);
+
+static void wait_in(struct call *call, enum call_state state, uint64_t ms)
 {
-    attempt(data);
+    if (call->timer == NULL)
+        call->timer = loop_timer_open(call->client->loop, on_timer, call);
+    TG_CHECK(call->timer != NULL); /* as for the call itself */
+    call->state = state;
+    loop_timer_start(call->timer, ms, 0);
 }
 
-static void retry_later(struct call *call)
+static void pause_call(struct call *call)
 {
     uint64_t left = time_left(call);
 
-    if (left == 0) {
-        finish_err(call, TG_TIMEOUT, "no leading coordinator answered in time");
-        return;
-    }
-    if (call->timer == NULL)
-        call->timer = loop_timer_open(call->client->loop, on_pause_over, call);
-    if (call->timer == NULL) {
-        finish_err(call, TG_NOMEM, "out of memory");
-        return;
-    }
-    loop_timer_start(call->timer, call->pause_ms < left ? call->pause_ms : left, 0);
+    wait_in(call, CALL_PAUSED, call->pause_ms < left ? call->pause_ms : left);
     call->pause_ms = call->pause_ms * 2 < RETRY_MS_MAX ? call->pause_ms * 2 : RETRY_MS_MAX;
-}
-
-static void on_status(void *data, const struct rpc_reply *reply)
-{
-    struct call *call = data;
-    struct coordinator_client *c = call->client;
-    struct msg_status_reply status;
-
-    call->in_air = false;
-    if (c->closing) {
-        finish_err(call, TG_CANCELED, "the node shuts down");
-        return;
-    }
-    if (reply->err == 0 && msg_status_reply_decode(reply->head, &status) == 0 &&
-        status.leader != 0) {
-        for (unsigned i = 0; i < c->count; i++)
-            if (strcmp(rpc_client_address(c->peers[i]), status.leader_rpc) == 0)
-                c->leader = i;
-    }
-    retry_later(call);
-}
-
-/* Asks the coordinator after the one that disappointed us. */
-static void look_for_leader(struct call *call)
-{
-    struct coordinator_client *c = call->client;
-
-    if (time_left(call) == 0) {
-        finish_err(call, TG_TIMEOUT, "no leading coordinator answered in time");
-        return;
-    }
-    call->asked = (call->asked + 1) % c->count;
-    if (call->asked == c->leader && c->count > 1)
-        call->asked = (call->asked + 1) % c->count;
-    call->in_air = true;
-    rpc_client_call(c->peers[call->asked], MSG_STATUS, slice_of(NULL, 0), slice_of(NULL, 0),
-                    STATUS_TIMEOUT_MS, on_status, call);
 }
 
 static void on_reply(void *data, const struct rpc_reply *reply)
 {
-    struct call *call = data;
-    struct coordinator_client *c = call->client;
+    struct attempt *attempt = data;
+    struct call *call = attempt->call;
+    unsigned target = attempt->target;
 
-    call->in_air = false;
+    free(attempt);
+    if (call == NULL)
+        return;
+    struct coordinator_client *c = call->client;
+    call->attempt = NULL;
     if (c->closing) {
         finish_err(call, TG_CANCELED, "the node shuts down");
         return;
@@ -209,32 +205,64 @@ static void on_reply(void *data, const struct rpc_reply *reply)
     }
     log_debug("coordinator_client", "retry type=%u err=%s left_ms=%lu", call->type,
               tg_err_name(reply->err), time_left(call));
-    if (reply->err == TG_BUSY)
-        retry_later(call);
-    else
-        look_for_leader(call);
+    /* A late word from one that is not believed in any more says nothing about the new one. */
+    if (reply->err != TG_BUSY && c->leader_known && c->leader == target)
+        c->leader_known = false;
+    pause_call(call);
+    if (!c->leader_known)
+        search_start(c);
 }
 
-static void attempt(struct call *call)
+static void send_call(struct call *call)
 {
     struct coordinator_client *c = call->client;
+    struct attempt *attempt = calloc(1, sizeof *attempt);
     uint64_t left = time_left(call);
 
-    if (left == 0) {
-        finish_err(call, TG_TIMEOUT, "no leading coordinator answered in time");
-        return;
-    }
-    call->asked = c->leader;
-    call->in_air = true;
+    TG_CHECK(attempt != NULL);
+    attempt->call = call;
+    attempt->target = c->leader;
+    call->attempt = attempt;
+    call->state = CALL_SENT;
+    if (call->timer != NULL)
+        loop_timer_stop(call->timer);
     rpc_client_call(c->peers[c->leader], call->type, slice_of(call->head.data, call->head.len),
                     slice_of(NULL, 0), call->attempt_ms < left ? call->attempt_ms : left, on_reply,
-                    call);
+                    attempt);
+}
+
+/* Sends, or parks until a search has found to whom. */
+static void go_on(struct call *call)
+{
+    struct coordinator_client *c = call->client;
+
+    if (c->leader_known && !rpc_client_connected(c->peers[c->leader]))
+        c->leader_known = false;
+    if (c->leader_known) {
+        send_call(call);
+        return;
+    }
+    wait_in(call, CALL_PARKED, time_left(call));
+    search_start(c);
+}
+
+static void on_timer(void *data)
+{
+    struct call *call = data;
+
+    if (call->state == CALL_REFUSED)
+        finish_err(call, TG_BUSY, "too many calls to the coordinators are under way");
+    else if (time_left(call) == 0)
+        finish_err(call, TG_TIMEOUT, "no leading coordinator answered in time");
+    else
+        go_on(call);
 }
 
 void coordinator_client_call(struct coordinator_client *client, uint16_t type, struct buf *head,
                              uint64_t timeout_ms, uint64_t attempt_ms, rpc_done *done, void *data)
 {
     struct call *call = calloc(1, sizeof *call);
+    uint64_t now = loop_now_ms(client->loop);
 
     /* Without room for its own record a call cannot be kept; the process is about to fail anyway.
      */
@@ -243,7 +271,7 @@ void coordinator_client_call(struct coordinator_client *client, uint16_t type, s
     call->type = type;
     call->head = *head;
     buf_init(head);
-    call->deadline_ms = loop_now_ms(client->loop) + timeout_ms;
+    call->deadline_ms = timeout_ms > UINT64_MAX - now ? UINT64_MAX : now + timeout_ms;
     call->attempt_ms = attempt_ms != 0 ? attempt_ms : COORDINATOR_ATTEMPT_MS;
     call->pause_ms = RETRY_MS_MIN;
     call->done = done;
@@ -252,74 +280,111 @@ void coordinator_client_call(struct coordinator_client *client, uint16_t type, s
     if (client->calls != NULL)
         client->calls->prev = call;
     client->calls = call;
-    if (++client->call_count > COORDINATOR_CALLS_MAX)
-        retry_later(call);
+    client->call_count++;
+    if (client->closing)
+        call->state = CALL_REFUSED; /* coordinator_client_close ends it */
+    else if (client->call_count > COORDINATOR_CALLS_MAX)
+        wait_in(call, CALL_REFUSED, 0);
+    else if (timeout_ms == 0)
+        wait_in(call, CALL_PARKED, 0);
     else
-        attempt(call);
+        go_on(call);
 }
 
-struct waiting {
-    struct loop_call post;
-    struct coordinator_client *client;
-    uint16_t type;
-    struct buf head;
-    uint64_t timeout_ms, attempt_ms;
-    pthread_mutex_t lock;
-    pthread_cond_t ended;
-    bool over;
-    int err;
-    struct buf *reply_head;
-    struct tg_errmsg *msg;
-};
+/* ---- the search ---- */
 
-static void wake(void *data, const struct rpc_reply *reply)
+static void ask(struct coordinator_client *c, unsigned which);
+
+static void found(struct coordinator_client *c, unsigned leader)
 {
-    struct waiting *w = data;
+    struct call *next;
 
-    pthread_mutex_lock(&w->lock);
-    w->err = reply->err;
-    if (w->reply_head != NULL)
-        buf_append(w->reply_head, reply->head.data, reply->head.len);
-    if (reply->err != 0)
-        tg_fail(w->msg, reply->err, "%s",
-                reply->message[0] != 0 ? reply->message : tg_err_sentence(reply->err));
-    w->over = true;
-    pthread_cond_signal(&w->ended);
-    pthread_mutex_unlock(&w->lock);
+    c->searching = false;
+    c->leader_known = true;
+    c->leader = leader;
+    log_debug("coordinator_client", "leader=%s", rpc_client_address(c->peers[leader]));
+    for (struct call *call = c->calls; call != NULL; call = next) {
+        next = call->next;
+        /* What was asked of one that leads no more may never be answered. */
+        if (call->state == CALL_SENT && call->attempt->target != leader) {
+            call->attempt->call = NULL;
+            call->attempt = NULL;
+            go_on(call);
+        } else if (call->state == CALL_PARKED) {
+            go_on(call);
+        }
+    }
 }
 
-static void start_on_loop(struct loop_call *post)
+/* Which one an answer names, -1 if it is none that is known, or one that was silent a moment ago.
+ */
+static int named(const struct coordinator_client *c, const struct msg_status_reply *status)
 {
-    struct waiting *w = post->data;
-
-    coordinator_client_call(w->client, w->type, &w->head, w->timeout_ms, w->attempt_ms, wake, w);
+    for (unsigned i = 0; i < c->count; i++)
+        if (i != c->asking && strcmp(rpc_client_address(c->peers[i]), status->leader_rpc) == 0)
+            return loop_now_ms(c->loop) >= c->silent_until_ms[i] ? (int)i : -1;
+    return -1;
 }
 
-int coordinator_client_call_wait(struct coordinator_client *client, uint16_t type, struct buf *head,
-                                 uint64_t timeout_ms, uint64_t attempt_ms, struct buf *reply_head,
-                                 struct tg_errmsg *msg)
+static void on_status(void *data, const struct rpc_reply *reply)
 {
-    struct waiting w = {
-        .client = client,
-        .type = type,
-        .head = *head,
-        .timeout_ms = timeout_ms,
-        .attempt_ms = attempt_ms,
-        .reply_head = reply_head,
-        .msg = msg,
-    };
+    struct coordinator_client *c = data;
+    struct msg_status_reply status;
+    int next = -1;
 
-    buf_init(head);
-    pthread_mutex_init(&w.lock, NULL);
-    pthread_cond_init(&w.ended, NULL);
-    w.post.run = start_on_loop;
-    w.post.data = &w;
-    loop_post(client->loop, &w.post);
-    pthread_mutex_lock(&w.lock);
-    while (!w.over)
-        pthread_cond_wait(&w.ended, &w.lock);
-    pthread_mutex_unlock(&w.lock);
-    pthread_cond_destroy(&w.ended);
-    pthread_mutex_destroy(&w.lock);
-    return w.err;
+    if (c->closing)
+        return;
+    if (reply->err != 0 || msg_status_reply_decode(reply->head, &status) != 0) {
+        c->silent_until_ms[c->asking] = loop_now_ms(c->loop) + UNREACHABLE_MS;
+    } else if (status.leader != 0 && status.leader == status.coordinator) {
+        c->silent_until_ms[c->asking] = 0;
+        found(c, c->asking);
+        return;
+    } else if (status.leader != 0 && c->asked < 2 * c->count) {
+        next = named(c, &status);
+    }
+    if (next >= 0) {
+        ask(c, (unsigned)next);
+        return;
+    }
+    c->asking = (c->asking + 1) % c->count;
+    if (c->asked < c->count) {
+        ask(c, c->asking);
+        return;
+    }
+    c->asked = 0;
+    loop_timer_start(c->search_timer, c->search_pause_ms, 0);
+    c->search_pause_ms =
+        c->search_pause_ms * 2 < RETRY_MS_MAX ? c->search_pause_ms * 2 : RETRY_MS_MAX;
+}
+
+static void ask(struct coordinator_client *c, unsigned which)
+{
+    c->asking = which;
+    c->asked++;
+    rpc_client_call(c->peers[which], MSG_STATUS, slice_of(NULL, 0), slice_of(NULL, 0),
+                    rpc_client_connected(c->peers[which]) ? STATUS_TIMEOUT_MS : CONNECT_TIMEOUT_MS,
+                    on_status, c);
+}
+
+static void search_goes_on(void *data)
+{
+    struct coordinator_client *c = data;
+
+    if (c->calls == NULL) /* nobody wants to know any more */
+        c->searching = false;
+    else
+        ask(c, c->asking);
+}
+
+/* Begins with the one behind the one that disappointed. */
+static void search_start(struct coordinator_client *c)
+{
+    if (c->searching)
+        return;
+    c->searching = true;
+    c->asked = 0;
+    c->search_pause_ms = RETRY_MS_MIN;
+    ask(c, c->searched_before ? (c->leader + 1) % c->count : c->leader);
+    c->searched_before = true;
 }

@@ -11,6 +11,7 @@ struct live_requests {
     pthread_mutex_t lock;
     uint64_t last_id;
     uint32_t count;
+    bool closing; /* no new ones */
     struct live_request *first;
 };
 
@@ -38,7 +39,9 @@ int live_requests_begin(struct live_requests *requests, struct live_request *req
     atomic_store(&request->stopped, false);
     request->prev = NULL;
     pthread_mutex_lock(&requests->lock);
-    if (requests->count >= HEARTBEAT_LIVE_MAX) {
+    if (requests->closing) {
+        err = TG_CLOSED;
+    } else if (requests->count >= HEARTBEAT_LIVE_MAX) {
         err = TG_LIMIT;
     } else {
         request->id = ++requests->last_id;
@@ -83,6 +86,7 @@ void live_requests_stop(struct live_requests *requests, uint64_t id)
 void live_requests_stop_all(struct live_requests *requests)
 {
     pthread_mutex_lock(&requests->lock);
+    requests->closing = true;
     for (struct live_request *r = requests->first; r != NULL; r = r->next)
         stop_locked(r);
     pthread_mutex_unlock(&requests->lock);

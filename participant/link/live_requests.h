@@ -26,10 +26,13 @@ struct live_request {
 struct live_requests *live_requests_open(void); /* NULL on TG_NOMEM */
 void live_requests_close(struct live_requests *requests);
 /* Gives the next id (they grow inside an epoch) and lists it as live before anything is sent.
- * TG_LIMIT beyond HEARTBEAT_LIVE_MAX. */
+ * TG_LIMIT beyond HEARTBEAT_LIVE_MAX, TG_CLOSED after live_requests_stop_all: then it is not
+ * listed.
+ */
 int live_requests_begin(struct live_requests *requests, struct live_request *request);
 void live_requests_end(struct live_requests *requests, struct live_request *request);
 void live_requests_stop(struct live_requests *requests, uint64_t id);
+/* Stops all, and refuses new ones from now on. */
 void live_requests_stop_all(struct live_requests *requests);
 /* The largest id given out so far and a copy of the live ones, taken at one moment. 0 or TG_NOMEM.
  */

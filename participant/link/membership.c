@@ -10,7 +10,13 @@
 #include "common/base/uuid.h"
 #include "common/proto/message.h"
 
-enum { REGISTER_TIMEOUT_MS = 30000, HEARTBEAT_TIMEOUT_MS = 10000, HEARTBEAT_ATTEMPT_MS = 1000 };
+enum {
+    REGISTER_TIMEOUT_MS = 30000,
+    REGISTER_RETRY_MS = 500,
+    NOT_FORMED_RETRY_MS = 200,
+    HEARTBEAT_TIMEOUT_MS = 10000,
+    HEARTBEAT_ATTEMPT_MS = 1000
+};
 
 struct membership {
     struct loop *loop;
@@ -155,8 +161,10 @@ static void accepted_saved(struct loop_work *work)
     m->joined = true;
     log_info("membership", "joined node=%u epoch=%lu cluster=%s", m->record.node, m->record.epoch,
              m->record.cluster_uuid);
+    m->busy = true; /* the hook may close: then this is over below */
     m->hooks.joined(m->hooks.data);
-    loop_timer_start(m->timer, 0, 0);
+    if (!ended(m))
+        loop_timer_start(m->timer, 0, 0);
 }
 
 /* The pending nonce of an earlier start turned out to be known: now one of this start's own. */
@@ -172,6 +180,21 @@ static void old_pending_saved(struct loop_work *work)
         make_nonce(m);
 }
 
+/* Verdicts on who this node is; all others are about the moment. */
+static bool is_final(int err)
+{
+    return err == TG_FENCED || err == TG_REFUSED || err == TG_DENIED || err == TG_INVALID ||
+           err == TG_UNSUPPORTED;
+}
+
+/* An empty directory may come before its cluster; one that belongs to a cluster must not join
+ * another. */
+static bool is_too_early(const struct membership *m, int err, const char *sentence)
+{
+    return err == TG_REFUSED && m->record.cluster_uuid[0] == 0 &&
+           strstr(sentence, "not formed") != NULL;
+}
+
 static void on_registered(void *data, const struct rpc_reply *reply)
 {
     struct membership *m = data;
@@ -182,20 +205,20 @@ static void on_registered(void *data, const struct rpc_reply *reply)
         err = msg_register_reply_decode(reply->head, &answer);
     if (ended(m))
         return;
-    if (err == TG_TIMEOUT || err == TG_NOSPACE || err == TG_CORRUPT || err == TG_LIMIT) {
-        log_warn("membership", "register_retry err=%s", tg_err_name(err));
-        loop_timer_start(m->timer, 500, 0);
-        return;
-    }
     if (err == TG_CANCELED)
         return;
-    if (err == TG_REFUSED && m->record.cluster_uuid[0] == 0 &&
-        strstr(reply->message, "not formed") != NULL) {
-        loop_timer_start(m->timer, 200, 0);
+    if (is_too_early(m, err, reply->message)) {
+        loop_timer_start(m->timer, NOT_FORMED_RETRY_MS, 0);
+        return;
+    }
+    if (is_final(err)) {
+        fence(m, err, reply->message);
         return;
     }
     if (err != 0) {
-        fence(m, err, reply->message);
+        log_warn("membership", "register_retry err=%s reason=%s", tg_err_name(err),
+                 log_quote(reply->message));
+        loop_timer_start(m->timer, REGISTER_RETRY_MS, 0);
         return;
     }
     bool earlier = m->clearing;
@@ -258,16 +281,17 @@ static void on_heartbeat_answer(void *data, const struct rpc_reply *reply)
         ended(m);
         return;
     }
-    m->busy = false;
     if (err == TG_FENCED) {
+        m->busy = false;
         fence(m, err, reply->message);
         return;
     }
     if (err == 0)
-        m->hooks.answered(m->hooks.data, &answer);
+        m->hooks.answered(m->hooks.data, &answer); /* may close */
     else
         log_debug("membership", "no_heartbeat_answer err=%s", tg_err_name(err));
-    next_heartbeat(m);
+    if (!ended(m))
+        next_heartbeat(m);
 }
 
 static void fill_heartbeat(struct loop_work *work)

@@ -3,6 +3,8 @@
 #ifndef TG_PARTICIPANT_LINK_PEER_CLIENT_H
 #define TG_PARTICIPANT_LINK_PEER_CLIENT_H
 
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "common/base/buf.h"
@@ -33,9 +35,16 @@ struct peer_call {
 /* Any thread. Sends once, in order of calls to the same node. */
 void peer_call_start(struct peer_clients *peers, struct peer_call *call);
 
-/* Any thread but the loop's: sends and waits. */
+enum { PEER_STOP_LOOK_MS = 50 }; /* how often a waiting thread looks at `stop` */
+
+/* Any thread but the loop's: sends and waits. Takes over head and payload (may be NULL); replies
+ * (may be NULL; empty bufs) get the answer, which the caller closes. Returns the reply's err;
+ * TG_CANCELED when *stop is set meanwhile (stop may be NULL: the answer, if it comes, is dropped),
+ * when the peers close or the loop ends.
+ */
 int peer_call_wait(struct peer_clients *peers, node_id node, const char *address, uint16_t type,
                    struct buf *head, struct buf *payload, uint64_t timeout_ms,
-                   struct buf *reply_head, struct buf *reply_payload, struct tg_errmsg *msg);
+                   const atomic_bool *stop, struct buf *reply_head, struct buf *reply_payload,
+                   struct tg_errmsg *msg);
 
 #endif

@@ -88,19 +88,37 @@ static int get_choice(struct parsing *p, const char *name, const char *no, const
     return 0;
 }
 
-static int get_time(struct parsing *p, const char *name, struct read_bound *bound)
+/* In a query string '+' means a blank, and few people write %2B: "…T12:00:00 01:00" was an offset.
+ */
+static void mend_offset(char *text)
+{
+    size_t len = strlen(text);
+    enum { DATE_BYTES = 10, OFFSET_BYTES = 6 };
+
+    if (len > DATE_BYTES + OFFSET_BYTES && text[len - OFFSET_BYTES] == ' ')
+        text[len - OFFSET_BYTES] = '+';
+}
+
+static int parse_time(struct parsing *p, const char *name, struct read_bound *bound)
 {
     struct tg_errmsg why = {{0}};
+
+    mend_offset(p->text);
+    bound->at = READ_TIME;
+    if (hlc_parse_time(p->text, &bound->value, &why) != 0)
+        return tg_fail(p->msg, TG_INVALID, "parameter %s: %s", name, why.text);
+    return 0;
+}
+
+static int get_time(struct parsing *p, const char *name, struct read_bound *bound)
+{
     int err = get(p, name, 0);
 
     if (err != 0)
         return err == TG_NOT_FOUND ? 0 : err;
     if (bound->at != READ_LATEST)
         return tg_fail(p->msg, TG_INVALID, "version and as_of exclude each other");
-    bound->at = READ_TIME;
-    if (hlc_parse_time(p->text, &bound->value, &why) != 0)
-        return tg_fail(p->msg, TG_INVALID, "parameter %s: %s", name, why.text);
-    return 0;
+    return parse_time(p, name, bound);
 }
 
 static int get_version(struct parsing *p, const char *name, struct read_bound *bound)
@@ -123,11 +141,13 @@ static int get_bound(struct parsing *p, const char *name, struct read_bound *bou
     *given = err == 0;
     if (err != 0)
         return err == TG_NOT_FOUND ? 0 : err;
+    if (bound->at != READ_LATEST)
+        return tg_fail(p->msg, TG_INVALID, "%s excludes version and as_of", name);
     if (parse_number(p->text, &bound->value)) {
         bound->at = bound->value < FIRST_TIME_US ? READ_VERSION : READ_TIME;
         return 0;
     }
-    return get_time(p, name, bound);
+    return parse_time(p, name, bound);
 }
 
 void read_token_print(version_t version, uint64_t skip, char out[READ_TOKEN_BYTES])
@@ -191,6 +211,18 @@ static int get_texts(struct parsing *p, const char *name, struct buf *texts, uin
     return err == TG_NOT_FOUND ? 0 : err;
 }
 
+static int get_limit(struct parsing *p, struct read_request *request)
+{
+    int err = get(p, "limit", 0);
+
+    if (err != 0)
+        return err == TG_NOT_FOUND ? 0 : err;
+    err = get_number(p, "limit", UINT32_MAX, &request->limit);
+    if (err == 0 && request->limit == 0)
+        err = tg_fail(p->msg, TG_INVALID, "parameter limit must be at least 1");
+    return err;
+}
+
 static int get_all(struct parsing *p, struct read_request *request)
 {
     bool csv = false;
@@ -206,7 +238,7 @@ static int get_all(struct parsing *p, struct read_request *request)
     if (err == 0)
         err = get_choice(p, "order", "none", "key", &request->in_key_order);
     if (err == 0)
-        err = get_number(p, "limit", UINT32_MAX, &request->limit);
+        err = get_limit(p, request);
     if (err == 0)
         err = get_bool(p, "include_deleted", &request->include_deleted);
     if (err == 0 && get(p, "where", 0) == 0)

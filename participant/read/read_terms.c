@@ -74,6 +74,15 @@ static int append_value(const struct schema_column *column, const struct buf *te
     return vector_append_fixed(vector, &value);
 }
 
+static int check_key(const struct buf *key, struct tg_errmsg *msg)
+{
+    if (key->err != 0)
+        return key->err;
+    return key->len < ROW_KEY_BYTES_MAX
+               ? 0
+               : tg_fail(msg, TG_INVALID, "the key is longer than %d bytes", ROW_KEY_BYTES_MAX);
+}
+
 /* A prefix of the key columns, as one row of vectors. */
 struct key {
     uint32_t count;
@@ -119,7 +128,7 @@ static int encode_key(const struct schema *schema, const struct buf *texts, uint
 
     if (err == 0) {
         row_key_encode(key.columns, count, 0, out);
-        err = out->err;
+        err = check_key(out, msg);
     }
     key_close(&key);
     return err;
@@ -140,9 +149,10 @@ static int make_get(const struct read_request *request, const struct msg_read_po
         row_key_encode(key.columns, key.count, 0, &terms->from);
         row_key_encode(key.columns, key.count, 0, &terms->to);
         buf_append_u8(&terms->to, 0xFF);
-        err = terms->to.err;
+        err = check_key(&terms->to, msg);
     }
-    bool whole = err == 0 && point->distribution_count <= READ_KEYS_MAX;
+    bool whole = err == 0 && point->distribution_count > 0 &&
+                 point->distribution_count <= READ_KEYS_MAX && point->tablet_count > 0;
     for (uint32_t i = 0; whole && i < point->distribution_count; i++) {
         whole = point->distribution[i] < key.count;
         if (whole)

@@ -43,6 +43,16 @@ static bool is_number(const char *text, size_t len)
     return last >= '0' && last <= '9'; /* inf and nan do not end in a digit */
 }
 
+/* A document as it was loaded. Line ends in it can only lie between its tokens: as blanks they keep
+ * one row on one line. */
+static void json_document(struct slice bytes, struct buf *out)
+{
+    uint8_t *to = buf_extend(out, bytes.len);
+
+    for (size_t i = 0; to != NULL && i < bytes.len; i++)
+        to[i] = bytes.data[i] == '\n' || bytes.data[i] == '\r' ? ' ' : bytes.data[i];
+}
+
 static void json_value(const struct result_column *column, const struct vector *vector,
                        uint32_t row, struct buf *out)
 {
@@ -54,7 +64,7 @@ static void json_value(const struct result_column *column, const struct vector *
         struct slice bytes = vector_bytes(vector, row);
 
         if (column->type.kind == TYPE_JSON && bytes.len > 0)
-            buf_append(out, bytes.data, bytes.len);
+            json_document(bytes, out);
         else
             json_append_string(out, bytes);
     } else {

@@ -170,6 +170,15 @@ static struct feed *least(struct reading *r)
     return best;
 }
 
+static bool is_large(const struct vector *vectors, uint32_t count)
+{
+    size_t bytes = 0;
+
+    for (uint32_t i = 0; i < count; i++)
+        bytes += vectors[i].bytes_len;
+    return bytes >= TABLE_READER_ORDERED_BYTES;
+}
+
 static int merge_feeds(struct reading *r, struct vector *out, uint32_t batch, struct tg_errmsg *msg)
 {
     uint32_t rows = 0;
@@ -186,9 +195,9 @@ static int merge_feeds(struct reading *r, struct vector *out, uint32_t batch, st
             if (feed->vectors[c].rows > 0)
                 err = vector_append_row(&out[c], &feed->vectors[c], feed->row);
         rows++;
-        if (err == 0 && ++feed->row == feed->rows)
+        if (err == 0 && ++feed->row == feed->rows && r->left > rows)
             err = refill(r, feed, batch, msg);
-        if (err == 0 && rows == BLOCK_ROWS) {
+        if (err == 0 && (rows == BLOCK_ROWS || is_large(out, r->columns.count))) {
             err = give(r, out, rows);
             rows = 0;
             for (uint32_t c = 0; c <= r->columns.count; c++)

@@ -18,7 +18,11 @@
 #include "participant/store/store.h"
 #include "participant/tablet/tablet_set.h"
 
-enum { TABLE_READER_PEER_MS = 30000, TABLE_READER_ORDERED_ROWS = 65536 };
+enum {
+    TABLE_READER_PEER_MS = 30000,
+    TABLE_READER_ORDERED_ROWS = 65536,           /* read ahead of all tablets together, … */
+    TABLE_READER_ORDERED_BYTES = 8 * 1024 * 1024 /* … and bytes given at a time, about */
+};
 
 struct table_reader_context {
     struct store *store;

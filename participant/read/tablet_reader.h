@@ -8,18 +8,25 @@
 #include "participant/store/store.h"
 #include "participant/tablet/tablet_set.h"
 
-/* Threads that read for peers: bounded in number and queue. */
+/* Threads that read for peers: bounded in number and queue. A cursor whose read goes on is kept for
+ * a while, so that the next answer need not open everything again. */
 struct tablet_reader_pool;
-enum { TABLET_READER_THREADS = 4, TABLET_READER_QUEUE_MAX = 1024 };
+enum {
+    TABLET_READER_THREADS = 4,
+    TABLET_READER_QUEUE_MAX = 1024,
+    TABLET_READER_IDLE_MAX = 16, /* cursors kept */
+    TABLET_READER_IDLE_MS = 5000 /* and how long */
+};
 
 int tablet_reader_pool_open(struct store *store, struct tablet_set *tablets,
                             struct tablet_reader_pool **pool);
+/* What is queued is answered with TG_CLOSED. Waits for the threads. */
 void tablet_reader_pool_close(struct tablet_reader_pool *pool);
 
-/* reply and payload are the callee's to take from or leave; valid during the call, closed
- * afterwards. On a pool thread, or on the caller's with TG_BUSY. */
-typedef void tablet_reader_done(void *data, int err, struct msg_read_tablet_reply *reply,
-                                struct buf *payload);
+/* err 0: reply and payload are the callee's to take from or leave; valid during the call, closed
+ * afterwards. Else NULL, and a sentence. On a pool thread, or on the caller's with TG_BUSY. */
+typedef void tablet_reader_done(void *data, int err, const char *sentence,
+                                struct msg_read_tablet_reply *reply, struct buf *payload);
 /* Takes the message over. Any thread; never waits. */
 void tablet_reader_serve(struct tablet_reader_pool *pool, struct msg_read_tablet *message,
                          tablet_reader_done *done, void *data);
@@ -30,11 +37,5 @@ struct merge_cursor;
 int tablet_reader_open(struct store *store, struct tablet_set *tablets,
                        const struct msg_read_tablet *message, struct merge_cursor **cursor,
                        struct tg_errmsg *msg);
-
-/* One block on the caller's thread. 0 and reply, payload filled (the
- * caller closes them), or the verdicts of msg_read.h. */
-int tablet_reader_read(struct store *store, struct tablet_set *tablets,
-                       const struct msg_read_tablet *message, struct msg_read_tablet_reply *reply,
-                       struct buf *payload, struct tg_errmsg *msg);
 
 #endif

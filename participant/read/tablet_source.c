@@ -31,9 +31,11 @@ int tablet_source_open(struct tablet_source *source, const struct table_reader_c
     source->context = context;
     source->point = read->point;
     source->tablet = tablet;
-    source->decoder = block_decoder_open();
-    if (source->decoder == NULL)
-        return TG_NOMEM;
+    source->stop = read->stop;
+    /* A tablet that nothing has touched, or nothing in the range of changes: no node need be asked.
+     */
+    source->done = tablet->need == 0 ||
+                   (read->mode == READ_TABLET_CHANGES && tablet->need <= read->point->after);
     message->tablet = tablet->tablet;
     message->version = read->point->version;
     message->need = tablet->need;
@@ -75,7 +77,7 @@ static int next_at_home(struct tablet_source *source, uint32_t max, struct vecto
         source->cursor = NULL;
         return err;
     }
-    source->done = *rows < max;
+    source->done = *rows == 0 || merge_cursor_is_done(source->cursor);
     buf_clear(&source->message.position);
     merge_cursor_position(source->cursor, &source->message.position);
     return source->message.position.err;
@@ -88,6 +90,8 @@ static int take_block(struct tablet_source *source, struct slice payload, struct
     struct block block;
     int err = block_open(&block, payload.data, payload.len, msg);
 
+    if (err == 0 && source->decoder == NULL && (source->decoder = block_decoder_open()) == NULL)
+        err = TG_NOMEM;
     if (err != 0)
         return err;
     for (uint32_t i = 0; i < columns && err == 0; i++) {
@@ -130,14 +134,14 @@ static int next_from_peer(struct tablet_source *source, uint32_t max, struct vec
     source->message.row_limit = max;
     msg_read_tablet_encode(&source->message, &head);
     err = peer_call_wait(source->context->peers, node, address, MSG_READ_TABLET, &head, NULL,
-                         TABLE_READER_PEER_MS, &reply_head, &payload, msg);
+                         TABLE_READER_PEER_MS, source->stop, &reply_head, &payload, msg);
     if (err == 0)
         err = msg_read_tablet_reply_decode(slice_of(reply_head.data, reply_head.len), &reply);
     if (err == 0 && reply.rows > 0)
         err = take_block(source, slice_of(payload.data, payload.len), out, versions, rows, msg);
-    if (err == 0 && (reply.rows != *rows || *rows > max))
-        err = tg_fail(msg, TG_CORRUPT, "participant %u sent %u rows instead of %lu", node, *rows,
-                      reply.rows);
+    if (err == 0 && (reply.rows != *rows || *rows > max || (*rows == 0 && !reply.done)))
+        err = tg_fail(msg, TG_CORRUPT, "participant %u sent %u rows, at most %u, and says %lu",
+                      node, *rows, max, reply.rows);
     if (err == 0) {
         source->done = reply.done;
         buf_clear(&source->message.position);
@@ -157,16 +161,28 @@ static void clear(struct tablet_source *source, struct vector *out, struct vecto
         vector_clear(versions);
 }
 
+/* What another replica would say too. */
+static bool is_final(int err)
+{
+    return err == TG_INVALID || err == TG_LIMIT || err == TG_TOO_LARGE || err == TG_UNSUPPORTED ||
+           err == TG_NOMEM;
+}
+
+static bool is_stopped(const struct tablet_source *source)
+{
+    return source->stop != NULL && atomic_load(source->stop);
+}
+
 int tablet_source_next(struct tablet_source *source, uint32_t max, struct vector *out,
                        struct vector *versions, uint32_t *rows, struct tg_errmsg *msg)
 {
     node_id self = atomic_load(&source->context->identity->node);
+    struct tg_errmsg why = {{0}};
     int err = TG_UNREACHABLE;
 
     *rows = 0;
     clear(source, out, versions);
-    if (source->done ||
-        source->tablet->need == 0) /* nothing ever touched it: no node need be asked */
+    if (source->done)
         return 0;
     if (source->tablet->ready == 0)
         return tg_fail(msg, TG_UNREACHABLE, "tablet %lu has no replica that is up to date",
@@ -174,18 +190,23 @@ int tablet_source_next(struct tablet_source *source, uint32_t max, struct vector
     for (uint8_t tried = 0; tried < source->tablet->ready; tried++) {
         node_id node = source->tablet->replicas[source->replica];
 
-        *rows = 0;
-        clear(source, out, versions);
-        err = node == self ? next_at_home(source, max, out, versions, rows, msg)
-                           : next_from_peer(source, max, out, versions, rows, msg);
+        why.text[0] = 0;
+        err = node == self ? next_at_home(source, max, out, versions, rows, &why)
+                           : next_from_peer(source, max, out, versions, rows, &why);
         if (err == 0)
             return 0;
+        *rows = 0;
+        clear(source, out, versions);
+        if (is_stopped(source))
+            return tg_fail(msg, TG_CANCELED, "the read was stopped");
         log_warn("read", "replica_failed tablet=%lu node=%u err=%s reason=%s",
-                 source->tablet->tablet, node, tg_err_name(err),
-                 log_quote(msg != NULL ? msg->text : ""));
+                 source->tablet->tablet, node, tg_err_name(err), log_quote(why.text));
+        if (is_final(err))
+            break;
         source->replica = (uint8_t)((source->replica + 1) % source->tablet->ready);
     }
-    clear(source, out, versions);
-    *rows = 0;
-    return err == TG_CORRUPT || err == TG_NOMEM || err == TG_CANCELED ? err : TG_UNREACHABLE;
+    if (err != TG_CORRUPT && err != TG_CANCELED && !is_final(err))
+        err = TG_UNREACHABLE;
+    return tg_fail(msg, err, "tablet %lu: %s", source->tablet->tablet,
+                   why.text[0] != 0 ? why.text : tg_err_sentence(err));
 }

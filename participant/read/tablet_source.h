@@ -13,9 +13,10 @@ struct tablet_source {
     const struct msg_read_point_reply *point;
     const struct read_point_tablet *tablet;
     struct msg_read_tablet message; /* position moves on; its columns and schema are borrowed */
+    const atomic_bool *stop;        /* may be NULL */
     uint8_t replica;                /* index in tablet->replicas being read */
     struct merge_cursor *cursor;    /* open while the replica is this node */
-    struct block_decoder *decoder;
+    struct block_decoder *decoder;  /* made when a peer first answers */
     bool done;
 };
 
@@ -25,7 +26,9 @@ int tablet_source_open(struct tablet_source *source, const struct table_reader_c
                        const struct table_read *read, const struct read_point_tablet *tablet,
                        const uint32_t *columns, uint32_t column_count);
 void tablet_source_close(struct tablet_source *source);
-/* Fills out (cleared first) with up to max rows; 0 rows: the end. */
+/* Fills out (cleared first) with up to max rows; 0 rows: the end. TG_UNREACHABLE: no replica could
+ * serve; TG_CORRUPT: the last one asked has damaged data; TG_CANCELED: stopped; what asking another
+ * replica cannot change (TG_INVALID, TG_LIMIT, TG_NOMEM …). */
 int tablet_source_next(struct tablet_source *source, uint32_t max, struct vector *out,
                        struct vector *versions, uint32_t *rows, struct tg_errmsg *msg);
 

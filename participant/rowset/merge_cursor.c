@@ -3,234 +3,113 @@
  *
  * A binary heap holds the runs that have rows, the smallest key on top, of equal keys the newest
  * run (the one with the largest index) first. Keys are compared by their 64-bit prefix; only equal
- * prefixes look at the columns. Rows taken from runs are noted as (run, first row, count) stretches
- * and gathered column by column when a run has to load its next block or the batch is full. */
+ * prefixes look at the columns. A run whose next block is not loaded takes part with a bound from
+ * the rowset's description, and is loaded when it comes on top: so runs that do not overlap are
+ * read one after the other, and memory holds the blocks of those that do.
+ *
+ * As long as the top's prefixes stay below every other run's, its rows are taken without touching
+ * the heap. Rows taken are noted as (run, first row, count) stretches and gathered column by column
+ * when a block's memory is about to be used again or the batch is full. */
 #include "participant/rowset/merge_cursor.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/base/msgpack.h"
 #include "common/model/row_key.h"
-#include "participant/rowset/run_cursor.h"
-#include "participant/store/rowset_reader.h"
+#include "participant/rowset/merge_cursor_private.h"
 
-struct stretch {
-    uint32_t run;
-    uint32_t row;
-    uint32_t count;
-};
+/* ---- taking rows ---- */
 
-struct merge_cursor {
-    struct merge_options options;
-    struct buf from, to;
-    struct run_plan plan;
-    struct run_column *columns; /* keys first, then wanted ones and the delete sign */
-    uint32_t *wanted;           /* where each wanted column is in columns */
-    int delete_sign;            /* index in columns, -1 if not read */
-    uint32_t reader_count;
-    struct rowset_reader *readers;
-    uint32_t run_count;
-    struct run_cursor *runs;
-    uint64_t *prefixes; /* of each run's current row */
-    uint32_t heap_count;
-    uint32_t *heap;      /* runs */
-    uint32_t sequential; /* not merging: the run being read */
-    bool primed;
-    struct block_decoder *decoder;
-    uint32_t stretch_count, stretch_capacity;
-    struct stretch *stretches;
-    const struct vector **a_keys, **b_keys;
-};
-
-/* ---- opening ---- */
-
-static int add_column(struct merge_cursor *c, uint32_t id, struct column_type type)
+static int take(struct merge_cursor *c, uint32_t run, uint32_t row, uint32_t count)
 {
-    for (uint32_t i = 0; i < c->plan.column_count; i++)
-        if (c->columns[i].id == id)
-            return (int)i;
-    c->columns[c->plan.column_count] = (struct run_column){.id = id, .type = type};
-    return (int)c->plan.column_count++;
-}
+    if (c->stretch_count > 0) {
+        struct merge_stretch *last = &c->stretches[c->stretch_count - 1];
 
-static int plan_columns(struct merge_cursor *c, struct tg_errmsg *msg)
-{
-    const struct schema *schema = c->options.schema;
-    uint32_t stored = schema_stored_count(schema);
-    bool keys = c->options.merge || c->options.from.len > 0 || c->options.to.len > 0;
-
-    c->columns = calloc(stored + 1, sizeof *c->columns);
-    c->wanted = calloc(c->options.column_count + 1, sizeof *c->wanted);
-    if (c->columns == NULL || c->wanted == NULL)
-        return TG_NOMEM;
-    for (uint32_t i = 0; keys && i < schema->key_count; i++)
-        add_column(c, schema_stored_id(schema, i), schema_stored_type(schema, i));
-    c->plan.key_count = keys ? schema->key_count : 0;
-    for (uint32_t i = 0; i < c->options.column_count; i++) {
-        uint32_t at = 0;
-
-        while (at < stored && schema_stored_id(schema, at) != c->options.columns[i])
-            at++;
-        if (at == stored)
-            return tg_fail(msg, TG_INVALID, "the table has no stored column %u",
-                           c->options.columns[i]);
-        c->wanted[i] =
-            (uint32_t)add_column(c, c->options.columns[i], schema_stored_type(schema, at));
-    }
-    c->delete_sign = -1;
-    if (c->options.newest_wins && !c->options.include_deleted && schema->key_model == KEY_UNIQUE)
-        c->delete_sign =
-            add_column(c, COLUMN_ID_DELETE_SIGN, schema_stored_type(schema, schema->column_count));
-    c->plan.columns = c->columns;
-    return 0;
-}
-
-static uint32_t count_runs(const struct rowset_meta *meta)
-{
-    uint32_t count = 0;
-
-    for (uint32_t i = 0; i < meta->block_count; i++)
-        count += i == 0 || meta->blocks[i].segment != meta->blocks[i - 1].segment;
-    return count;
-}
-
-static int open_runs(struct merge_cursor *c, const struct merge_input *inputs)
-{
-    uint32_t total = 0;
-
-    for (uint32_t i = 0; i < c->reader_count; i++)
-        total += count_runs(c->readers[i].meta);
-    if (total > MERGE_RUNS_MAX)
-        return TG_LIMIT;
-    c->runs = calloc(total + 1, sizeof *c->runs);
-    c->prefixes = calloc(total + 1, sizeof *c->prefixes);
-    c->heap = calloc(total + 1, sizeof *c->heap);
-    if (c->runs == NULL || c->prefixes == NULL || c->heap == NULL)
-        return TG_NOMEM;
-    for (uint32_t i = 0; i < c->reader_count; i++) {
-        const struct rowset_meta *meta = c->readers[i].meta;
-
-        for (uint32_t begin = 0; begin < meta->block_count;) {
-            uint32_t end = begin + 1;
-
-            while (end < meta->block_count &&
-                   meta->blocks[end].segment == meta->blocks[begin].segment)
-                end++;
-            int err = run_cursor_open(&c->runs[c->run_count], &c->readers[i], &c->plan,
-                                      inputs[i].version, begin, end);
-            if (err != 0)
-                return err;
-            c->run_count++;
-            begin = end;
+        if (last->run == run && last->row + last->count == row) {
+            last->count += count;
+            return 0;
         }
     }
+    if (c->stretch_count == c->stretch_capacity) {
+        uint32_t capacity = c->stretch_capacity == 0 ? 256 : c->stretch_capacity * 2;
+        struct merge_stretch *stretches = realloc(c->stretches, capacity * sizeof *stretches);
+
+        if (stretches == NULL)
+            return TG_NOMEM;
+        c->stretches = stretches;
+        c->stretch_capacity = capacity;
+    }
+    c->stretches[c->stretch_count++] = (struct merge_stretch){run, row, count};
     return 0;
 }
 
-static int go_to(struct merge_cursor *c, struct slice position)
+/* How many of `count` rows still fit the batch, at least one while it is empty. Rows of narrow
+ * blocks count as their average: a block of them is small as a whole. */
+static uint32_t fit(struct merge_cursor *c, uint32_t run, uint32_t row, uint32_t count)
 {
-    struct cursor in;
+    enum { NARROW_ROW_BYTES = 512 };
+    const struct run_cursor *r = &c->runs[run];
+    uint32_t n = 0;
 
-    if (position.len == 0)
+    if (r->row_bytes <= NARROW_ROW_BYTES) {
+        c->batch_bytes += (uint64_t)r->row_bytes * count;
+        return count;
+    }
+    while (n < count && c->batch_bytes < MERGE_BATCH_BYTES) {
+        for (uint32_t i = 0; i < c->plan.column_count; i++)
+            c->batch_bytes += r->vectors[i].width > 0 || r->vectors[i].rows == 0
+                                  ? r->vectors[i].width
+                                  : vector_bytes(&r->vectors[i], row + n).len;
+        n++;
+    }
+    return n;
+}
+
+static bool is_full(const struct merge_cursor *c, uint32_t max, uint32_t rows)
+{
+    return rows == max || c->batch_bytes >= MERGE_BATCH_BYTES;
+}
+
+/* The position is taken from the last row that is copied out. */
+static int note_last(struct merge_cursor *c)
+{
+    const struct merge_stretch *last = &c->stretches[c->stretch_count - 1];
+    const struct run_cursor *run = &c->runs[last->run];
+    uint32_t row = last->row + last->count - 1;
+
+    c->has_last = true;
+    c->last_row = row;
+    c->last_block = run->vectors_block;
+    c->last_run = c->options.merge ? last->run : c->input;
+    if (!c->options.merge)
         return 0;
-    cursor_init(&in, position.data, position.len);
-    mp_expect_array(&in, 2);
-    c->sequential = (uint32_t)mp_read_uint_max(&in, c->run_count);
-    uint32_t count = mp_read_array(&in, MERGE_RUNS_MAX * 2);
-    if (in.err != 0 || count != c->run_count * 2)
-        return TG_CORRUPT;
-    for (uint32_t i = 0; i < c->run_count; i++) {
-        uint32_t block = (uint32_t)mp_read_uint_max(&in, UINT32_MAX);
-        uint32_t row = (uint32_t)mp_read_uint_max(&in, UINT32_MAX);
-        int err = in.err != 0 ? in.err : run_cursor_seek(&c->runs[i], block, row);
-
-        if (err != 0)
-            return err;
-    }
-    return cursor_finish(&in);
+    for (uint32_t i = 0; i < c->plan.key_count; i++)
+        c->a_keys[i] = &run->vectors[i];
+    buf_clear(&c->last_key);
+    row_key_encode(c->a_keys, c->plan.key_count, row, &c->last_key);
+    return c->last_key.err;
 }
 
-int merge_cursor_open(struct store *store, tablet_id tablet, const struct merge_input *inputs,
-                      uint32_t input_count, const struct merge_options *options,
-                      struct slice position, struct merge_cursor **cursor, struct tg_errmsg *msg)
+static int gather(struct merge_cursor *c, struct vector *out, struct vector *versions)
 {
-    struct merge_cursor *c = calloc(1, sizeof *c);
-    int err = 0;
+    int err = c->stretch_count > 0 ? note_last(c) : 0;
 
-    if (c == NULL)
-        return tg_fail(msg, TG_NOMEM, "no memory to read tablet %lu", tablet);
-    c->options = *options;
-    buf_append(&c->from, options->from.data, options->from.len);
-    buf_append(&c->to, options->to.data, options->to.len);
-    c->plan.from = slice_of(c->from.data, c->from.len);
-    c->plan.to = slice_of(c->to.data, c->to.len);
-    c->decoder = block_decoder_open();
-    c->readers = calloc(input_count + 1, sizeof *c->readers);
-    c->a_keys = calloc(COLUMNS_MAX, sizeof *c->a_keys);
-    c->b_keys = calloc(COLUMNS_MAX, sizeof *c->b_keys);
-    if (c->from.err != 0 || c->to.err != 0 || c->decoder == NULL || c->readers == NULL ||
-        c->a_keys == NULL || c->b_keys == NULL)
-        err = TG_NOMEM;
-    if (err == 0)
-        err = plan_columns(c, msg);
-    for (uint32_t i = 0; i < input_count && err == 0; i++) {
-        err = rowset_reader_open(store, tablet, inputs[i].rowset, &c->readers[i]);
-        if (err == 0)
-            c->reader_count++;
-        else
-            tg_fail(msg, err, "tablet %lu, rowset %lu: %s", tablet, inputs[i].rowset,
-                    tg_err_sentence(err));
+    for (uint32_t column = 0; column < c->options.column_count && err == 0; column++)
+        for (uint32_t i = 0; i < c->stretch_count && err == 0; i++) {
+            const struct merge_stretch *s = &c->stretches[i];
+            const struct vector *from = &c->runs[s->run].vectors[c->wanted[column]];
+
+            err = s->count == 1 ? vector_append_row(&out[column], from, s->row)
+                                : vector_append_range(&out[column], from, s->row, s->count);
+        }
+    for (uint32_t i = 0; i < c->stretch_count && versions != NULL && err == 0; i++) {
+        int64_t version = (int64_t)c->runs[c->stretches[i].run].version;
+
+        for (uint32_t n = 0; n < c->stretches[i].count && err == 0; n++)
+            err = vector_append_fixed(versions, &version);
     }
-    if (err == 0)
-        err = open_runs(c, inputs);
-    if (err == 0)
-        err = go_to(c, position);
-    if (err != 0) {
-        merge_cursor_close(c);
-        return err;
-    }
-    *cursor = c;
-    return 0;
-}
-
-void merge_cursor_close(struct merge_cursor *c)
-{
-    if (c == NULL)
-        return;
-    for (uint32_t i = 0; i < c->run_count; i++)
-        run_cursor_close(&c->runs[i]);
-    for (uint32_t i = 0; i < c->reader_count; i++)
-        rowset_reader_close(&c->readers[i]);
-    block_decoder_close(c->decoder);
-    buf_close(&c->from);
-    buf_close(&c->to);
-    free(c->columns);
-    free(c->wanted);
-    free(c->readers);
-    free(c->runs);
-    free(c->prefixes);
-    free(c->heap);
-    free(c->stretches);
-    free(c->a_keys);
-    free(c->b_keys);
-    free(c);
-}
-
-void merge_cursor_position(const struct merge_cursor *c, struct buf *out)
-{
-    mp_array(out, 2);
-    mp_uint(out, c->sequential);
-    mp_array(out, c->run_count * 2);
-    for (uint32_t i = 0; i < c->run_count; i++) {
-        mp_uint(out, c->runs[i].block);
-        mp_uint(out, c->runs[i].row);
-    }
-}
-
-struct column_type merge_cursor_type(const struct merge_cursor *c, uint32_t column)
-{
-    return c->columns[c->wanted[column]].type;
+    c->stretch_count = 0;
+    return err;
 }
 
 /* ---- the heap ---- */
@@ -243,6 +122,7 @@ static const struct vector *const *keys_of(const struct merge_cursor *c, uint32_
     return keys;
 }
 
+/* Both loaded. */
 static int compare_keys(const struct merge_cursor *c, uint32_t a, uint32_t b)
 {
     if (c->prefixes[a] != c->prefixes[b])
@@ -253,6 +133,11 @@ static int compare_keys(const struct merge_cursor *c, uint32_t a, uint32_t b)
 
 static bool comes_before(const struct merge_cursor *c, uint32_t a, uint32_t b)
 {
+    if (c->prefixes[a] != c->prefixes[b])
+        return c->prefixes[a] < c->prefixes[b];
+    /* One that only has a bound must be looked at before anything is decided. */
+    if (!c->runs[a].loaded || !c->runs[b].loaded)
+        return c->runs[a].loaded == c->runs[b].loaded ? a < b : !c->runs[a].loaded;
     int order = compare_keys(c, a, b);
 
     if (order != 0)
@@ -278,215 +163,270 @@ static void sift_down(struct merge_cursor *c, uint32_t at)
     }
 }
 
-static void note_prefix(struct merge_cursor *c, uint32_t run)
+static void push(struct merge_cursor *c, uint32_t run)
 {
-    c->prefixes[run] =
-        row_key_prefix(keys_of(c, run, c->a_keys), c->plan.key_count, c->runs[run].row);
+    uint32_t at = c->heap_count++;
+
+    while (at > 0 && comes_before(c, run, c->heap[(at - 1) / 2])) {
+        c->heap[at] = c->heap[(at - 1) / 2];
+        at = (at - 1) / 2;
+    }
+    c->heap[at] = run;
 }
 
-static int prime(struct merge_cursor *c, struct tg_errmsg *msg)
+static void note_prefix(struct merge_cursor *c, uint32_t run)
+{
+    struct run_cursor *r = &c->runs[run];
+
+    c->prefixes[run] = r->loaded
+                           ? row_key_prefix(keys_of(c, run, c->a_keys), c->plan.key_count, r->row)
+                           : run_cursor_bound(r);
+}
+
+static void prime(struct merge_cursor *c)
 {
     c->primed = true;
-    c->heap_count = 0;
     for (uint32_t i = 0; i < c->run_count; i++) {
-        bool end;
-        int err = run_cursor_ready(&c->runs[i], c->decoder, &end, msg);
-
-        if (err != 0)
-            return err;
-        if (end)
+        if (!run_cursor_move(&c->runs[i]))
             continue;
         note_prefix(c, i);
         c->heap[c->heap_count++] = i;
     }
     for (uint32_t i = c->heap_count / 2; i-- > 0;)
         sift_down(c, i);
-    return 0;
 }
 
-/* ---- taking rows ---- */
+struct batch {
+    uint32_t max;
+    struct vector *out;
+    struct vector *versions;
+    uint32_t *rows;
+    struct tg_errmsg *msg;
+};
 
-static int take(struct merge_cursor *c, uint32_t run, uint32_t row, uint32_t count)
+/* The run stands at its next row, or where its next block begins. False at its end: then its memory
+ * goes, once what was taken from it is copied. */
+static int step(struct merge_cursor *c, uint32_t run, bool *more, const struct batch *batch)
 {
-    if (c->stretch_count > 0) {
-        struct stretch *last = &c->stretches[c->stretch_count - 1];
-
-        if (last->run == run && last->row + last->count == row) {
-            last->count += count;
-            return 0;
-        }
+    *more = run_cursor_move(&c->runs[run]);
+    if (*more) {
+        note_prefix(c, run);
+        return 0;
     }
-    if (c->stretch_count == c->stretch_capacity) {
-        uint32_t capacity = c->stretch_capacity == 0 ? 256 : c->stretch_capacity * 2;
-        struct stretch *stretches = realloc(c->stretches, capacity * sizeof *stretches);
-
-        if (stretches == NULL)
-            return TG_NOMEM;
-        c->stretches = stretches;
-        c->stretch_capacity = capacity;
-    }
-    c->stretches[c->stretch_count++] = (struct stretch){run, row, count};
-    return 0;
-}
-
-static int gather(struct merge_cursor *c, struct vector *out, struct vector *versions)
-{
-    int err = 0;
-
-    for (uint32_t column = 0; column < c->options.column_count && err == 0; column++)
-        for (uint32_t i = 0; i < c->stretch_count && err == 0; i++) {
-            const struct stretch *s = &c->stretches[i];
-            const struct vector *from = &c->runs[s->run].vectors[c->wanted[column]];
-
-            err = s->count == 1 ? vector_append_row(&out[column], from, s->row)
-                                : vector_append_range(&out[column], from, s->row, s->count);
-        }
-    for (uint32_t i = 0; i < c->stretch_count && versions != NULL && err == 0; i++) {
-        int64_t version = (int64_t)c->runs[c->stretches[i].run].version;
-
-        for (uint32_t n = 0; n < c->stretches[i].count && err == 0; n++)
-            err = vector_append_fixed(versions, &version);
-    }
-    c->stretch_count = 0;
+    int err = gather(c, batch->out, batch->versions);
+    run_cursor_close(&c->runs[run]);
     return err;
 }
 
-static bool is_deleted(const struct merge_cursor *c, uint32_t run)
+/* Puts the top where it belongs after it moved. */
+static int settle_top(struct merge_cursor *c, const struct batch *batch)
 {
-    if (c->delete_sign < 0)
+    bool more;
+    int err = step(c, c->heap[0], &more, batch);
+
+    if (err == 0 && !more)
+        c->heap[0] = c->heap[--c->heap_count];
+    if (err == 0 && c->heap_count > 0)
+        sift_down(c, 0);
+    return err;
+}
+
+static int load_top(struct merge_cursor *c, const struct batch *batch)
+{
+    int err = gather(c, batch->out, batch->versions);
+
+    if (err == 0)
+        err = run_cursor_load(&c->runs[c->heap[0]], &c->loader, batch->msg);
+    return err == 0 ? settle_top(c, batch) : err;
+}
+
+/* ---- merging ---- */
+
+static bool is_deleted(const struct merge_cursor *c, uint32_t run, uint32_t row)
+{
+    if (c->delete_sign < 0 || !c->runs[run].has_deletes)
         return false;
     const struct vector *sign = &c->runs[run].vectors[c->delete_sign];
-    return !vector_is_null(sign, c->runs[run].row) &&
-           *(const int8_t *)vector_fixed(sign, c->runs[run].row) != 0;
+    return !vector_is_null(sign, row) && *(const int8_t *)vector_fixed(sign, row) != 0;
 }
 
-/* Steps the run on top of the heap to its next row. A run that loads a block overwrites rows that
- * were taken from it, so those are gathered first. */
-static int step_top(struct merge_cursor *c, struct vector *out, struct vector *versions,
-                    struct tg_errmsg *msg)
+/* How many rows of the top come before every other run's for sure, at most `limit`. */
+static uint32_t rows_ahead(const struct merge_cursor *c, uint32_t limit)
 {
-    uint32_t run = c->heap[0];
-    struct run_cursor *r = &c->runs[run];
-    bool end = false;
+    uint32_t top = c->heap[0];
+    const struct run_cursor *r = &c->runs[top];
+    uint32_t left = r->rows - r->row;
 
-    r->row++;
-    if (r->row >= r->rows) {
-        int err = gather(c, out, versions);
-
-        if (err == 0)
-            err = run_cursor_ready(r, c->decoder, &end, msg);
-        if (err != 0)
-            return err;
+    if (limit > left)
+        limit = left;
+    if (c->heap_count == 1)
+        return limit;
+    uint64_t others = c->prefixes[c->heap[1]];
+    if (c->heap_count > 2 && c->prefixes[c->heap[2]] < others)
+        others = c->prefixes[c->heap[2]];
+    if (c->prefixes[top] >= others)
+        return 0;
+    /* Steps that double find a row that is not ahead, halving finds the first such. */
+    const struct vector *const *keys = keys_of(c, top, c->a_keys);
+    uint32_t ahead = 1;
+    uint32_t stop = 2;
+    while (stop <= limit && row_key_prefix(keys, c->plan.key_count, r->row + stop - 1) < others) {
+        ahead = stop;
+        stop = stop * 2 <= limit || stop == limit ? stop * 2 : limit;
     }
-    if (end)
-        c->heap[0] = c->heap[--c->heap_count];
-    else
-        note_prefix(c, run);
-    if (c->heap_count > 0)
-        sift_down(c, 0);
-    return 0;
+    if (stop > limit)
+        return ahead;
+    while (ahead + 1 < stop) {
+        uint32_t middle = ahead + (stop - ahead) / 2;
+
+        if (row_key_prefix(keys, c->plan.key_count, r->row + middle - 1) < others)
+            ahead = middle;
+        else
+            stop = middle;
+    }
+    return ahead;
 }
 
-/* The older rows of the key that was just taken. The runs' current rows are compared with it by
- * value: the winner's own row must still be in its vectors, so it is stepped last. */
-static int skip_older(struct merge_cursor *c, struct vector *out, struct vector *versions,
-                      struct tg_errmsg *msg)
+static int take_ahead(struct merge_cursor *c, uint32_t count, const struct batch *batch)
 {
-    uint32_t winner = c->heap[0];
-    uint32_t others = c->heap_count;
+    uint32_t top = c->heap[0];
+    struct run_cursor *r = &c->runs[top];
     int err = 0;
 
-    if (others == 1)
-        return step_top(c, out, versions, msg);
-    /* Put the winner aside at the heap's end, and step what equals it. */
+    if (c->delete_sign < 0 || !r->has_deletes) {
+        count = fit(c, top, r->row, count);
+        err = take(c, top, r->row, count);
+        r->row += count;
+        *batch->rows += count;
+    } else {
+        for (uint32_t i = 0; i < count && err == 0 && !is_full(c, batch->max, *batch->rows); i++) {
+            if (!is_deleted(c, top, r->row)) {
+                fit(c, top, r->row, 1);
+                err = take(c, top, r->row, 1);
+                ++*batch->rows;
+            }
+            r->row++;
+        }
+    }
+    return err == 0 ? settle_top(c, batch) : err;
+}
+
+/* The top's row against others that may have the same key. */
+static int take_newest(struct merge_cursor *c, const struct batch *batch)
+{
+    uint32_t winner = c->heap[0];
+    struct run_cursor *r = &c->runs[winner];
+    bool more;
+    int err = 0;
+
+    /* The winner stands aside, so that its key can be compared while the others move. Those that
+     * have only a bound stand before it, so none that could be newer is left unloaded here; an
+     * older one may have to load its next block on the way. */
     c->heap[0] = c->heap[--c->heap_count];
     sift_down(c, 0);
-    while (c->heap_count > 0 && err == 0 && compare_keys(c, c->heap[0], winner) == 0)
-        err = step_top(c, out, versions, msg);
-    if (err != 0)
-        return err;
-    /* Back in, on top: then step it as usual. */
-    c->heap[c->heap_count++] = c->heap[0];
-    c->heap[0] = winner;
-    if (c->heap_count == 1)
-        return step_top(c, out, versions, msg);
-    for (uint32_t at = c->heap_count - 1; at > 0;) { /* the moved one may be out of place */
-        uint32_t parent = (at - 1) / 2;
+    while (c->heap_count > 0 && err == 0 && c->prefixes[c->heap[0]] == c->prefixes[winner]) {
+        uint32_t other = c->heap[0];
 
-        if (parent == 0 || !comes_before(c, c->heap[at], c->heap[parent]))
-            break;
-        uint32_t run = c->heap[at];
-        c->heap[at] = c->heap[parent];
-        c->heap[parent] = run;
-        at = parent;
-    }
-    return step_top(c, out, versions, msg);
-}
-
-/* A run that is alone needs no heap: the rest of its block at once. Only where every row is kept,
- * or no row of it can be deleted or repeated unseen. */
-static int take_alone(struct merge_cursor *c, uint32_t max, struct vector *out,
-                      struct vector *versions, uint32_t *rows, struct tg_errmsg *msg)
-{
-    struct run_cursor *r = &c->runs[c->heap[0]];
-    uint32_t left = r->rows - r->row;
-    uint32_t count = left < max - *rows ? left : max - *rows;
-    int err = take(c, c->heap[0], r->row, count);
-
-    if (err != 0)
-        return err;
-    *rows += count;
-    r->row += count - 1;
-    return step_top(c, out, versions, msg);
-}
-
-static int next_merged(struct merge_cursor *c, uint32_t max, struct vector *out,
-                       struct vector *versions, uint32_t *rows, struct tg_errmsg *msg)
-{
-    int err = c->primed ? 0 : prime(c, msg);
-
-    while (err == 0 && c->heap_count > 0 && *rows < max) {
-        uint32_t top = c->heap[0];
-
-        if (c->heap_count == 1 && c->delete_sign < 0) {
-            err = take_alone(c, max, out, versions, rows, msg);
+        if (!c->runs[other].loaded) {
+            err = load_top(c, batch);
             continue;
         }
-        if (!c->options.newest_wins || !is_deleted(c, top)) {
-            err = take(c, top, c->runs[top].row, 1);
-            ++*rows;
+        if (compare_keys(c, other, winner) != 0)
+            break;
+        c->runs[other].row++;
+        err = settle_top(c, batch);
+    }
+    if (err == 0 && !is_deleted(c, winner, r->row)) {
+        fit(c, winner, r->row, 1);
+        err = take(c, winner, r->row, 1);
+        ++*batch->rows;
+    }
+    if (err != 0)
+        return err;
+    r->row++;
+    err = step(c, winner, &more, batch);
+    if (err == 0 && more)
+        push(c, winner);
+    return err;
+}
+
+static int take_one(struct merge_cursor *c, const struct batch *batch)
+{
+    uint32_t top = c->heap[0];
+
+    fit(c, top, c->runs[top].row, 1);
+    int err = take(c, top, c->runs[top].row++, 1);
+    ++*batch->rows;
+    return err == 0 ? settle_top(c, batch) : err;
+}
+
+static int next_merged(struct merge_cursor *c, const struct batch *batch)
+{
+    int err = 0;
+
+    if (!c->primed)
+        prime(c);
+    while (err == 0 && c->heap_count > 0 && !is_full(c, batch->max, *batch->rows)) {
+        if (!c->runs[c->heap[0]].loaded) {
+            err = load_top(c, batch);
+            continue;
         }
-        if (err == 0)
-            err = c->options.newest_wins ? skip_older(c, out, versions, msg)
-                                         : step_top(c, out, versions, msg);
+        uint32_t ahead = rows_ahead(c, batch->max - *batch->rows);
+
+        if (ahead > 0)
+            err = take_ahead(c, ahead, batch);
+        else
+            err = c->options.newest_wins ? take_newest(c, batch) : take_one(c, batch);
     }
     return err;
 }
 
-static int next_sequential(struct merge_cursor *c, uint32_t max, struct vector *out,
-                           struct vector *versions, uint32_t *rows, struct tg_errmsg *msg)
+/* ---- not merging ---- */
+
+/* The next segment of the rowset, or the first of the next one. */
+static int next_segment(struct merge_cursor *c, const struct batch *batch)
 {
-    while (c->sequential < c->run_count && *rows < max) {
-        struct run_cursor *r = &c->runs[c->sequential];
-        bool end;
+    uint32_t block = 0;
+    int err = gather(c, batch->out, batch->versions);
+
+    if (err != 0)
+        return err;
+    if (c->run_count > 0) {
+        block = c->runs[0].block_end;
+        merge_cursor_close_segment(c);
+        if (block == c->readers[0].meta->block_count) {
+            rowset_reader_close(&c->readers[0]);
+            c->reader_count = 0;
+            c->input++;
+            block = 0;
+        }
+    }
+    return c->input < c->input_count ? merge_cursor_open_segment(c, block, batch->msg) : 0;
+}
+
+static int next_sequential(struct merge_cursor *c, const struct batch *batch)
+{
+    while (c->input < c->input_count && !is_full(c, batch->max, *batch->rows)) {
+        struct run_cursor *r = &c->runs[0];
         int err;
 
-        if (r->loaded && r->row >= r->rows && (err = gather(c, out, versions)) != 0)
-            return err;
-        err = run_cursor_ready(r, c->decoder, &end, msg);
-        if (err != 0)
-            return err;
-        if (end) {
-            c->sequential++;
-            continue;
+        if (c->run_count == 0 || !run_cursor_move(r)) {
+            err = next_segment(c, batch);
+        } else if (!r->loaded) {
+            err = gather(c, batch->out, batch->versions);
+            if (err == 0)
+                err = run_cursor_load(r, &c->loader, batch->msg);
+        } else {
+            uint32_t left = r->rows - r->row;
+            uint32_t room = batch->max - *batch->rows;
+            uint32_t count = fit(c, 0, r->row, left < room ? left : room);
+
+            err = take(c, 0, r->row, count);
+            r->row += count;
+            *batch->rows += count;
         }
-        uint32_t left = r->rows - r->row;
-        uint32_t count = left < max - *rows ? left : max - *rows;
-        err = take(c, c->sequential, r->row, count);
         if (err != 0)
             return err;
-        r->row += count;
-        *rows += count;
     }
     return 0;
 }
@@ -494,13 +434,19 @@ static int next_sequential(struct merge_cursor *c, uint32_t max, struct vector *
 int merge_cursor_next(struct merge_cursor *c, uint32_t max, struct vector *out,
                       struct vector *versions, uint32_t *rows, struct tg_errmsg *msg)
 {
-    *rows = 0;
-    int err = c->options.merge ? next_merged(c, max, out, versions, rows, msg)
-                               : next_sequential(c, max, out, versions, rows, msg);
+    struct batch batch = {max, out, versions, rows, msg};
 
+    *rows = 0;
+    c->batch_bytes = 0;
+    int err = c->options.merge ? next_merged(c, &batch) : next_sequential(c, &batch);
     if (err == 0)
         err = gather(c, out, versions);
     if (err != 0)
         c->stretch_count = 0;
     return err;
+}
+
+bool merge_cursor_is_done(const struct merge_cursor *c)
+{
+    return c->options.merge ? c->primed && c->heap_count == 0 : c->input == c->input_count;
 }

@@ -11,22 +11,20 @@
 
 #include "common/model/row_key.h"
 
-int run_cursor_open(struct run_cursor *run, struct rowset_reader *reader,
-                    const struct run_plan *plan, version_t version, uint32_t block_begin,
-                    uint32_t block_end)
+void run_cursor_open(struct run_cursor *run, struct rowset_reader *reader,
+                     const struct run_plan *plan, version_t version, uint32_t block_begin,
+                     uint32_t block_end)
 {
-    memset(run, 0, sizeof *run);
-    run->vectors = calloc(plan->column_count + 1, sizeof *run->vectors);
-    if (run->vectors == NULL)
-        return TG_NOMEM;
-    for (uint32_t i = 0; i < plan->column_count; i++)
-        vector_init(&run->vectors[i], plan->columns[i].type);
-    run->reader = reader;
-    run->plan = plan;
-    run->version = version;
-    run->block_begin = block_begin;
-    run->block_end = block_end;
-    return 0;
+    *run = (struct run_cursor){
+        .reader = reader,
+        .plan = plan,
+        .from = plan->from,
+        .version = version,
+        .block_begin = block_begin,
+        .block_end = block_end,
+        .block = block_begin,
+        .has_deletes = reader->meta->delete_rows > 0,
+    };
 }
 
 void run_cursor_close(struct run_cursor *run)
@@ -36,37 +34,40 @@ void run_cursor_close(struct run_cursor *run)
             vector_close(&run->vectors[i]);
     free(run->vectors);
     run->vectors = NULL;
-    buf_close(&run->scratch);
+    run->loaded = false;
+}
+
+void run_cursor_from(struct run_cursor *run, struct slice from)
+{
+    run->from = from;
 }
 
 int run_cursor_seek(struct run_cursor *run, uint32_t block, uint32_t row)
 {
-    uint32_t count = run->block_end - run->block_begin;
-
-    if (block > count || (block == count && row != 0) ||
-        (block < count && row > run->reader->meta->blocks[run->block_begin + block].rows))
+    if (block < run->block_begin || block > run->block_end ||
+        row > (block < run->block_end ? run->reader->meta->blocks[block].rows : 0))
         return TG_CORRUPT;
+    if (block < run->block_end && row == run->reader->meta->blocks[block].rows) {
+        block++;
+        row = 0;
+    }
     run->block = block;
     run->row = row;
     run->loaded = false;
     return 0;
 }
 
-static int compare_head(struct slice a, struct slice b, size_t len)
-{
-    return memcmp(a.data, b.data, len);
-}
+/* ---- the range ---- */
 
 /* Every key of the block is below from. A cut last key may stand for larger ones that begin with
  * it. */
 static bool is_below(const struct rowset_block_ref *ref, struct slice from)
 {
-    if (from.len == 0)
-        return false;
-    if (ref->last_key.len < ROWSET_REF_KEY_MAX)
-        return slice_compare(ref->last_key, from) < 0;
-    size_t head = ref->last_key.len < from.len ? ref->last_key.len : from.len;
-    return compare_head(ref->last_key, from, head) < 0;
+    struct slice last = ref->last_key;
+
+    if (last.len < ROWSET_REF_KEY_MAX)
+        return slice_compare(last, from) < 0;
+    return memcmp(last.data, from.data, last.len < from.len ? last.len : from.len) < 0;
 }
 
 /* Every key of the block is at or above to. A cut first key is below the real one, so this is safe.
@@ -74,6 +75,24 @@ static bool is_below(const struct rowset_block_ref *ref, struct slice from)
 static bool is_above(const struct rowset_block_ref *ref, struct slice to)
 {
     return to.len > 0 && slice_compare(ref->first_key, to) >= 0;
+}
+
+/* The first block from `block` on that is not below from: last keys ascend. */
+static uint32_t skip_below(const struct run_cursor *run)
+{
+    const struct rowset_block_ref *blocks = run->reader->meta->blocks;
+    uint32_t begin = run->block;
+    uint32_t end = run->block_end;
+
+    while (begin < end) {
+        uint32_t middle = begin + (end - begin) / 2;
+
+        if (is_below(&blocks[middle], run->from))
+            begin = middle + 1;
+        else
+            end = middle;
+    }
+    return begin;
 }
 
 /* First row in [begin, end) whose key is at or above the bound; rows ascend. */
@@ -100,18 +119,55 @@ static uint32_t lower_bound(const struct run_cursor *run, uint32_t begin, uint32
 static int cut_to_range(struct run_cursor *run, uint32_t rows)
 {
     struct buf key = BUF_INIT;
-    uint32_t begin = run->row;
+    uint32_t begin = run->row < rows ? run->row : rows;
     uint32_t end = rows;
 
     if (run->plan->to.len > 0)
-        end = lower_bound(run, begin < rows ? begin : rows, rows, run->plan->to, &key);
-    if (run->plan->from.len > 0)
-        begin = lower_bound(run, begin, end, run->plan->from, &key);
+        end = lower_bound(run, begin, rows, run->plan->to, &key);
+    if (run->from.len > 0)
+        begin = lower_bound(run, begin, end, run->from, &key);
     run->row = begin;
     run->rows = end;
     int err = key.err;
     buf_close(&key);
     return err;
+}
+
+/* ---- moving ---- */
+
+bool run_cursor_move(struct run_cursor *run)
+{
+    if (run->loaded) {
+        if (run->row < run->rows)
+            return true;
+        run->block++;
+        run->row = 0;
+        run->loaded = false;
+    }
+    if (run->from.len > 0) {
+        uint32_t block = skip_below(run);
+
+        if (block != run->block) {
+            run->block = block;
+            run->row = 0;
+        }
+    }
+    if (run->block < run->block_end &&
+        is_above(&run->reader->meta->blocks[run->block], run->plan->to)) {
+        run->block = run->block_end;
+        run->row = 0;
+    }
+    return run->block < run->block_end;
+}
+
+uint64_t run_cursor_bound(const struct run_cursor *run)
+{
+    struct slice key = run->reader->meta->blocks[run->block].first_key;
+    uint64_t bound = 0;
+
+    for (size_t i = 0; i < sizeof bound; i++)
+        bound = bound << 8 | (i < key.len ? key.data[i] : 0);
+    return bound;
 }
 
 /* A column that this block does not have was added to the table later: it reads as NULL. */
@@ -124,68 +180,64 @@ static int fill_nulls(struct vector *vector, uint32_t rows)
     return err;
 }
 
-static int load_block(struct run_cursor *run, struct block_decoder *decoder, struct tg_errmsg *msg)
+static int decode(struct run_cursor *run, const struct block *block, struct block_decoder *decoder,
+                  struct tg_errmsg *msg)
 {
-    const struct rowset_meta *meta = run->reader->meta;
-    uint32_t index = run->block_begin + run->block;
-    struct slice bytes;
-    struct block block;
-    int err = rowset_reader_block(run->reader, index, &run->scratch, &bytes);
+    uint64_t bytes = 0;
+    int err = 0;
 
-    if (err == 0)
-        err = block_open(&block, bytes.data, bytes.len, msg);
-    else
-        tg_fail(msg, err, "its bytes cannot be read");
-    if (err == 0 && block.rows != meta->blocks[index].rows)
-        err = tg_fail(msg, TG_CORRUPT, "it holds %u rows, its description says %u", block.rows,
-                      meta->blocks[index].rows);
     for (uint32_t i = 0; i < run->plan->column_count && err == 0; i++) {
+        const struct run_column *wanted = &run->plan->columns[i];
         struct vector *vector = &run->vectors[i];
-        int column = block_find(&block, run->plan->columns[i].id);
 
         vector_clear(vector);
-        err = column < 0 ? fill_nulls(vector, block.rows)
-                         : block_decode_column(decoder, &block, (uint32_t)column, vector, msg);
+        if (wanted->only_if_deletes && !run->has_deletes)
+            continue;
+        int column = block_find(block, wanted->id);
+        err = column < 0 ? fill_nulls(vector, block->rows)
+                         : block_decode_column(decoder, block, (uint32_t)column, vector, msg);
+        bytes += vector->bytes_len + (uint64_t)vector->width * block->rows;
     }
+    run->row_bytes = (uint32_t)(bytes / block->rows);
+    return err;
+}
+
+static int make_vectors(struct run_cursor *run)
+{
+    if (run->vectors != NULL)
+        return 0;
+    run->vectors = calloc(run->plan->column_count + 1, sizeof *run->vectors);
+    if (run->vectors == NULL)
+        return TG_NOMEM;
+    for (uint32_t i = 0; i < run->plan->column_count; i++)
+        vector_init(&run->vectors[i], run->plan->columns[i].type);
+    return 0;
+}
+
+int run_cursor_load(struct run_cursor *run, struct run_loader *loader, struct tg_errmsg *msg)
+{
+    const struct rowset_meta *meta = run->reader->meta;
+    struct slice bytes;
+    struct block block;
+    int err = make_vectors(run);
+
+    if (err == 0) {
+        err = rowset_reader_block(run->reader, run->block, &loader->scratch, &bytes);
+        if (err != 0)
+            tg_fail(msg, err, "its bytes cannot be read: %s", tg_err_sentence(err));
+    }
+    if (err == 0)
+        err = block_open(&block, bytes.data, bytes.len, msg);
+    if (err == 0 && block.rows != meta->blocks[run->block].rows)
+        err = tg_fail(msg, TG_CORRUPT, "it holds %u rows, its description says %u", block.rows,
+                      meta->blocks[run->block].rows);
+    if (err == 0)
+        err = decode(run, &block, loader->decoder, msg);
     if (err == 0)
         err = cut_to_range(run, block.rows);
     run->loaded = err == 0;
+    run->vectors_block = run->block;
     return err == 0 ? 0
                     : tg_wrap(msg, err, "tablet %lu, rowset %lu, block %u", meta->tablet,
-                              meta->rowset, index);
-}
-
-int run_cursor_ready(struct run_cursor *run, struct block_decoder *decoder, bool *end,
-                     struct tg_errmsg *msg)
-{
-    *end = false;
-    for (;;) {
-        if (run->loaded && run->row < run->rows)
-            return 0;
-        if (run->loaded) {
-            run->block++;
-            run->row = 0;
-            run->loaded = false;
-        }
-        if (run->block_begin + run->block >= run->block_end) {
-            *end = true;
-            return 0;
-        }
-        const struct rowset_block_ref *ref =
-            &run->reader->meta->blocks[run->block_begin + run->block];
-        if (is_above(ref, run->plan->to)) {
-            run->block = run->block_end - run->block_begin;
-            run->row = 0;
-            *end = true;
-            return 0;
-        }
-        if (is_below(ref, run->plan->from)) {
-            run->block++;
-            run->row = 0;
-            continue;
-        }
-        int err = load_block(run, decoder, msg);
-        if (err != 0)
-            return err;
-    }
+                              meta->rowset, run->block);
 }

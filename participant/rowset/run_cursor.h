@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Walks one run: a sorted segment of one rowset, block by block, decoding only the columns asked
- * for. */
+ * for, and no block before it is needed. */
 #ifndef TG_PARTICIPANT_ROWSET_RUN_CURSOR_H
 #define TG_PARTICIPANT_ROWSET_RUN_CURSOR_H
 
@@ -18,6 +18,7 @@
 struct run_column {
     uint32_t id;
     struct column_type type;
+    bool only_if_deletes; /* the delete sign, looked at only where a rowset has deletes */
 };
 
 /* What all runs of one read share. The first key_count columns are the table's key. */
@@ -29,31 +30,46 @@ struct run_plan {
     struct slice to;   /* encoded key, exclusive; empty = to the end */
 };
 
-struct run_cursor {
-    struct rowset_reader *reader; /* shared by the runs of a rowset, on one thread */
-    const struct run_plan *plan;
-    version_t version;               /* that bound the rowset */
-    uint32_t block_begin, block_end; /* of its segment, in the rowset's blocks */
-    uint32_t block;                  /* being read, from 0 in the segment; = count at the end */
-    uint32_t row;                    /* next row of it */
-    uint32_t rows;                   /* of the block that lie in the range: row < rows */
-    bool loaded;                     /* vectors hold the block */
-    struct vector *vectors;          /* plan->column_count, owned */
+/* Memory for loading blocks, shared by the runs of one thread's read. */
+struct run_loader {
+    struct block_decoder *decoder;
     struct buf scratch;
 };
 
-/* 0 or TG_NOMEM. Reads nothing yet. */
-int run_cursor_open(struct run_cursor *run, struct rowset_reader *reader,
-                    const struct run_plan *plan, version_t version, uint32_t block_begin,
-                    uint32_t block_end);
+struct run_cursor {
+    struct rowset_reader *reader; /* shared by the runs of a rowset, on one thread */
+    const struct run_plan *plan;
+    struct slice from;               /* at first the plan's; a larger one when a read goes on */
+    version_t version;               /* that bound the rowset */
+    uint32_t block_begin, block_end; /* of its segment, in the rowset's blocks */
+    uint32_t block;                  /* being read, or to be loaded next; = block_end at the end */
+    uint32_t row;                    /* next row of it */
+    uint32_t rows;                   /* of the block that lie in the range: row < rows */
+    bool loaded;                     /* vectors hold `block` */
+    bool has_deletes;
+    uint32_t row_bytes;     /* of the loaded block, on average */
+    struct vector *vectors; /* plan->column_count, owned; NULL before the first load */
+    uint32_t vectors_block; /* which block they hold, also when it is done */
+};
+
+/* Reads nothing yet. reader must stay where it is. */
+void run_cursor_open(struct run_cursor *run, struct rowset_reader *reader,
+                     const struct run_plan *plan, version_t version, uint32_t block_begin,
+                     uint32_t block_end);
 void run_cursor_close(struct run_cursor *run);
-/* Goes to a row given by (block in the segment, row in it), as run->block and run->row were before.
- * TG_CORRUPT if there is no such place. */
+/* Begins at this key (inclusive) instead of the plan's: before the first move. */
+void run_cursor_from(struct run_cursor *run, struct slice from);
+/* Goes to a row given by (block of the rowset, row in it): what lies before it is left out.
+ * TG_CORRUPT if the segment has no such place. */
 int run_cursor_seek(struct run_cursor *run, uint32_t block, uint32_t row);
-/* Makes row run->row readable in the vectors, loading the next block that reaches into the range if
- * need be. *end: there are no more rows. 0, TG_CORRUPT (a bad block: msg names tablet, rowset and
- * block), TG_NOT_FOUND, TG_IO, TG_NOMEM. */
-int run_cursor_ready(struct run_cursor *run, struct block_decoder *decoder, bool *end,
-                     struct tg_errmsg *msg);
+
+/* Moves on to a row or to a block that may hold one, without loading. False: there are no more. */
+bool run_cursor_move(struct run_cursor *run);
+/* Loads the block that run_cursor_move stopped at, overwriting what the vectors held. It may turn
+ * out to have no row in the range: move again. 0, TG_CORRUPT (a bad block: msg names tablet, rowset
+ * and block), TG_NOT_FOUND, TG_IO, TG_NOMEM. */
+int run_cursor_load(struct run_cursor *run, struct run_loader *loader, struct tg_errmsg *msg);
+/* A row_key_prefix that no row of the block to be loaded is below. */
+uint64_t run_cursor_bound(const struct run_cursor *run);
 
 #endif
