@@ -15,7 +15,7 @@
 enum {
     COORDINATOR_TICK_MS = 50,         /* publisher's retries, ends of waits */
     COORDINATOR_HTTP_GRACE_MS = 3000, /* for requests under way at a stop */
-    COORDINATOR_HAND_OVER_MS = 1500,  /* for the hand-over of the leadership at a stop */
+    COORDINATOR_HAND_OVER_MS = 1000,  /* for the hand-over of the leadership at a stop */
     COORDINATOR_PUBLISH_RPC_MS = 10000
 };
 
