@@ -34,9 +34,9 @@ int batch_apply(struct state *state, struct slice bytes, struct apply_result *re
         batch_void(results, results_max, header.count, header.stamp_us);
         return 0;
     }
+    struct apply_result nobodys = {0};
     for (uint32_t i = 0; i < header.count; i++) {
-        struct apply_result scratch;
-        struct apply_result *result = i < results_max ? &results[i] : &scratch;
+        struct apply_result *result = i < results_max ? &results[i] : &nobodys;
         struct command command;
         err = command_decode(&cursor, &command);
         if (err != 0)
