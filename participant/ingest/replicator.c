@@ -208,6 +208,13 @@ void replicator_close(struct replicator *replicator)
 
 /* ---- judging replicas ---- */
 
+/* A replica that is behind lacks an earlier version, so it could not bind this load's rowset: it is
+ * neither sent to nor waited for. */
+static bool is_target(const struct load_plan_tablet *tablet, uint32_t replica)
+{
+    return (tablet->behind >> replica & 1) == 0;
+}
+
 static uint32_t quorum_of(const struct replicator *r, uint32_t bucket)
 {
     uint32_t replicas = r->options.plan->tablets[bucket].replica_count;
@@ -223,7 +230,7 @@ static uint32_t count_good(const struct replicator *r, uint32_t bucket, bool sea
     for (uint32_t i = 0; i < tablet->replica_count; i++) {
         const struct link *link = &r->core->links[r->link_of[(size_t)bucket * REPLICAS_MAX + i]];
         bool sealed = (r->core->sealed[bucket] >> i & 1) != 0;
-        if ((tablet->behind >> i & 1) == 0 && (sealed_only ? sealed : sealed || link->err == 0))
+        if (is_target(tablet, i) && (sealed_only ? sealed : sealed || link->err == 0))
             good++;
     }
     return good;
@@ -429,8 +436,9 @@ int replicator_piece(struct replicator *replicator, uint32_t bucket, uint64_t of
         size_t len =
             content.len < REPLICATOR_MESSAGE_BYTES ? content.len : REPLICATOR_MESSAGE_BYTES;
         for (uint32_t i = 0; i < tablet->replica_count && err == 0; i++)
-            err = add_piece(r, r->link_of[(size_t)bucket * REPLICAS_MAX + i], bucket, offset,
-                            slice_of(content.data, len), msg);
+            if (is_target(tablet, i))
+                err = add_piece(r, r->link_of[(size_t)bucket * REPLICAS_MAX + i], bucket, offset,
+                                slice_of(content.data, len), msg);
         offset += len;
         content = slice_of(content.data + len, content.len - len);
     }
@@ -454,7 +462,8 @@ static int send_seals(struct replicator *r, uint32_t link_index, const uint32_t 
         const struct load_plan_tablet *tablet = &r->options.plan->tablets[buckets[b]];
         bool here = false;
         for (uint32_t i = 0; i < tablet->replica_count; i++)
-            here |= r->link_of[(size_t)buckets[b] * REPLICAS_MAX + i] == link_index;
+            here |= is_target(tablet, i) &&
+                    r->link_of[(size_t)buckets[b] * REPLICAS_MAX + i] == link_index;
         if (!here)
             continue;
         size_t size = (size_t)metas[b]->block_count * BLOCK_REF_BYTES;

@@ -22,7 +22,7 @@ enum {
     REPLICATOR_SLOW_MS = 10000, /* a full backlog that does not shrink: the replica is dropped */
     REPLICATOR_CALL_MS = 60000, /* the longest that a peer's answer is awaited */
     REPLICATOR_SEAL_MS = 30000, /* the longest that seals are awaited */
-    REPLICATOR_GRACE_MS = 500   /* … and the stragglers, once every tablet has its quorum */
+    REPLICATOR_GRACE_MS = 3000  /* … and the stragglers, once every tablet has its quorum */
 };
 
 struct replicator_options {
