@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "common/base/log.h"
+#include "common/base/metrics.h"
 #include "common/base/random.h"
 #include "participant/api/api.h"
 #include "participant/api/rpc_handlers.h"
@@ -200,6 +201,19 @@ static int open_load(struct participant *p, struct tg_errmsg *msg)
     return api_load_open(&options, &p->api.load, msg);
 }
 
+/* Before GET /metrics prints. On the loop, so nothing here may wait. */
+static void refresh_metrics(void *data)
+{
+    struct participant *p = data;
+
+    metric_set(metric_gauge("tidegate_http_connections", "open HTTP connections", NULL, 0),
+               (int64_t)http_server_connections(p->http));
+    metric_set(metric_gauge("tidegate_rpc_bad_frames", "frames refused since the start", NULL, 0),
+               (int64_t)rpc_server_bad_frames(p->rpc));
+    metric_set(metric_gauge("tidegate_joined", "1 while this node serves its cluster", NULL, 0),
+               p->api.joined);
+}
+
 static int open_servers(struct participant *p, struct tg_errmsg *msg)
 {
     struct rpc_server_options rpc = {
@@ -223,6 +237,8 @@ static int open_servers(struct participant *p, struct tg_errmsg *msg)
         .readers = p->readers,
         .identity = &p->identity,
     };
+    p->api.refresh_metrics = refresh_metrics;
+    p->api.refresh_data = p;
     int err = rpc_server_open(p->loop, &rpc, rpc_handlers_dispatch, &p->handlers, &p->rpc, msg);
     if (err != 0)
         return tg_wrap(msg, err, "rpc port %u", rpc.port);

@@ -201,9 +201,11 @@ static void get_root(void *ctx, struct http_exchange *exchange, const struct htt
 static void get_metrics(void *ctx, struct http_exchange *exchange, const struct http_params *params)
 {
     struct buf body = BUF_INIT;
+    struct api *api = ctx;
 
-    (void)ctx;
     (void)params;
+    if (api->refresh_metrics != NULL)
+        api->refresh_metrics(api->refresh_data);
     metrics_print(&body);
     http_exchange_respond(exchange, 200, "text/plain; version=0.0.4", NULL, body.data, body.len);
     buf_close(&body);

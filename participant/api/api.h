@@ -16,6 +16,8 @@ struct api {
     struct api_read *read;
     const char *root_password;
     bool joined; /* before: everything but GET / and health is answered 503 */
+    void (*refresh_metrics)(void *data); /* sets gauges before they are printed; NULL: nothing */
+    void *refresh_data;
 };
 
 /* http_server_handlers.on_request; ctx is a struct api. */

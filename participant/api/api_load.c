@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base/metrics.h"
 #include "common/base/uuid.h"
 #include "common/net/auth.h"
 #include "participant/api/api_load_internal.h"
@@ -47,11 +48,37 @@ static void release(struct upload *upload)
     free(upload);
 }
 
+static const char *metric_status(enum load_status status)
+{
+    switch (status) {
+    case LOAD_SUCCESS:
+        return "success";
+    case LOAD_PUBLISH_TIMEOUT:
+        return "publish_timeout";
+    case LOAD_LABEL_EXISTS:
+        return "label_exists";
+    default:
+        return "fail";
+    }
+}
+
+static void count(const struct load_result *result)
+{
+    struct metric_label label = {"status", metric_status(result->status)};
+
+    metric_add(metric_counter("tidegate_loads_total", "loads answered", &label, 1), 1);
+    metric_add(metric_counter("tidegate_load_rows_total", "rows of loads that succeeded", NULL, 0),
+               result->loaded_rows);
+    metric_add(metric_counter("tidegate_load_bytes_total", "bytes of loads' bodies", NULL, 0),
+               result->bytes);
+}
+
 static void respond(struct http_exchange *exchange, const struct load_options *options,
                     const struct load_result *result, const char *address)
 {
     struct buf body = BUF_INIT;
 
+    count(result);
     load_answer_print(options, result, address, &body);
     http_exchange_respond(exchange, 200, API_LOAD_JSON, NULL, body.data, body.len);
     buf_close(&body);
