@@ -69,6 +69,9 @@ int csv_splitter_open(const struct csv_format *format, size_t chunk_bytes,
     if (chunk_bytes < CSV_CHUNK_BYTES_MIN)
         chunk_bytes = CSV_CHUNK_BYTES_MIN;
     s->format = *format;
+    /* A '\r' that separates columns does not belong to the line's end. */
+    if (memchr(format->column.bytes, '\r', format->column.len) != NULL)
+        s->format.strip_cr = false;
     s->chunk_bytes = chunk_bytes;
     s->capacity = chunk_bytes;
     s->skip_lines = format->skip_lines;

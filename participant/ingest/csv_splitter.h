@@ -29,7 +29,7 @@ struct csv_format {
     struct load_separator column;
     struct load_separator line;
     bool strip_cr; /* one '\r' before the line delimiter goes */
-    int enclose;   /* -1 = none */
+    int enclose;   /* -1 = none; no byte of the separators */
     int escape;    /* -1 = none */
     bool trim_double_quotes;
     uint32_t columns; /* fields of a good row: 1 or more */

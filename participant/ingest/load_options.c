@@ -218,6 +218,11 @@ static int read_csv(const struct reader *r)
     if ((err = read_byte(r, "enclose", &o->enclose)) != 0 ||
         (err = read_byte(r, "escape", &o->escape)) != 0)
         return err;
+    if (o->enclose >= 0 &&
+        (memchr(o->column_separator.bytes, o->enclose, o->column_separator.len) != NULL ||
+         memchr(o->line_delimiter.bytes, o->enclose, o->line_delimiter.len) != NULL))
+        return tg_fail(r->msg, TG_INVALID,
+                       INVALID "enclose must not be part of column_separator or line_delimiter");
     o->trim_double_quotes = header_bool(r, "trim_double_quotes");
     o->empty_field_as_null = header_bool(r, "empty_field_as_null");
     if (skip == NULL)

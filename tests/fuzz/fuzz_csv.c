@@ -72,7 +72,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (data[7] & 2)
         format.line = (struct load_separator){.bytes = {'\n'}, .len = 1};
     format.strip_cr = format.line.len == 1 && format.line.bytes[0] == '\n';
-    if (data[7] & 4)
+    if ((data[7] & 4) && memchr(format.column.bytes, '"', format.column.len) == NULL &&
+        memchr(format.line.bytes, '"', format.line.len) == NULL) /* load_options refuses that */
         format.enclose = '"';
     if (data[7] & 8)
         format.escape = '\\';

@@ -139,6 +139,8 @@ static void test_lf_and_crlf_may_be_mixed(void **state)
     check(&format, "5,a\rb\n", "<5><a\rb>\n--\n");
     format = format_of(",", "\\r\\n", 2);
     check(&format, "1,abc\r\n2,def\r\n", "<1><abc>\n<2><def>\n--\n");
+    format = format_of("\\r", "\\n", 2); /* then it is a separator everywhere */
+    check(&format, "1\rabc\n2\r\n", "<1><abc>\n<2><>\n--\n");
 }
 
 static void test_enclosed_fields_hold_separators_wherever_the_body_is_cut(void **state)

@@ -161,6 +161,7 @@ static void test_refused_headers_say_why(void **state)
         {"delete", "k=1", "Not support DELETE ON clause when merge type is not MERGE."},
         {"skip_lines", "-3", "[INVALID_ARGUMENT]Invalid 'skip_lines': -3"},
         {"enclose", "ab", "enclose must be single-char, actually is ab"},
+        {"enclose", "\t", "enclose must not be part of column_separator or line_delimiter"},
         {"escape", "ab", "escape must be single-char, actually is ab"},
         {"group_commit", "x", "group_commit can only be [async_mode, sync_mode, off_mode]"},
         {"group_commit", "sync_mode", "not supported"},
