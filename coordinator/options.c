@@ -87,7 +87,8 @@ const struct config_option coordinator_option_table[] = {
            "transaction visible.",
            NULL),
 
-    BYTES(snapshot_bytes, MIB, 16 * GIB, "32m", "Bytes of log between two snapshots.", "Storage"),
+    BYTES(snapshot_bytes, 64 * 1024, 16 * GIB, "32m", "Bytes of log between two snapshots.",
+          "Storage"),
     BYTES(disk_reserve_bytes, 0, 1024 * GIB, "256m",
           "Free space on the disk below which no new work is begun.", NULL),
 };
