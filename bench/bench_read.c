@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads: a full scan as text over HTTP, of the newest version and as of one, in rows/s; and gets by
- * key at 1 and 8 clients: gets/s, p50, p99.
+/* Reads: full scans as text over HTTP, of the newest version and as of one, in rows/s; and gets by
+ * key at 1 and 8 clients: gets/s, p50, p99. Beside each the nodes' processor time for a row or get.
  *
- *   bench_read COORDINATOR PARTICIPANT [ROWS] [SECONDS] */
+ *   bench_read CLUSTER_DIR [ROWS] [SECONDS] */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 
 #include "bench/support.h"
 
-enum { CLIENTS_MAX = 16 };
+enum { CLIENTS_MAX = 16, ROUNDS = 3 };
 
 struct client {
     pthread_t thread;
@@ -47,15 +47,20 @@ static void *run(void *data)
     return NULL;
 }
 
-static void gets(const char *participant, uint64_t rows, unsigned clients, double seconds)
+static void gets(const struct bench_cluster *cluster, uint64_t rows, unsigned clients,
+                 double seconds)
 {
     static struct client list[CLIENTS_MAX];
     struct bench_samples all = {0};
-    double begin = bench_now_s();
+    struct bench_usage usage;
+    char costs[512] = "";
 
+    bench_usage_take(cluster, &usage);
     for (unsigned i = 0; i < clients; i++) {
-        list[i] = (struct client){
-            .participant = participant, .number = i, .rows = rows, .until = begin + seconds};
+        list[i] = (struct client){.participant = cluster->participants[0].http,
+                                  .number = i,
+                                  .rows = rows,
+                                  .until = usage.at_s + seconds};
         if (pthread_create(&list[i].thread, NULL, run, &list[i]) != 0)
             bench_die("no more threads");
     }
@@ -65,47 +70,54 @@ static void gets(const char *participant, uint64_t rows, unsigned clients, doubl
             bench_samples_add(&all, list[i].samples.values[n]);
         bench_samples_close(&list[i].samples);
     }
-    double took = bench_now_s() - begin;
+    double took = bench_now_s() - usage.at_s;
     size_t count = all.count;
     double p50 = bench_samples_percentile(&all, 0.5);
     double p99 = bench_samples_percentile(&all, 0.99);
-    bench_print("get", "\"clients\":%u,\"gets_per_s\":%.0f,\"p50_ms\":%.3f,\"p99_ms\":%.3f",
-                clients, (double)count / took, p50 * 1e3, p99 * 1e3);
+    bench_usage_print(cluster, &usage, (double)count, costs, sizeof costs);
+    bench_print("get", "\"clients\":%u,\"gets_per_s\":%.0f,\"p50_ms\":%.3f,\"p99_ms\":%.3f%s",
+                clients, (double)count / took, p50 * 1e3, p99 * 1e3, costs);
     bench_samples_close(&all);
 }
 
-static void scan(struct http_client *http, const char *name, const char *query, uint64_t rows)
+static void scan(const struct bench_cluster *cluster, struct http_client *http, const char *name,
+                 const char *query, uint64_t rows)
 {
+    struct bench_usage usage;
+    char costs[512] = "";
     char target[128];
     struct http_reply reply;
     uint64_t lines = 0;
 
     snprintf(target, sizeof target, "/api/bench/reads/_scan?%s", query);
-    double begin = bench_now_s();
+    bench_usage_take(cluster, &usage);
     bench_request(http, "GET", target, NULL, NULL, 0, &reply);
-    double seconds = bench_now_s() - begin;
+    double seconds = bench_now_s() - usage.at_s;
+    bench_usage_print(cluster, &usage, (double)rows, costs, sizeof costs);
     for (size_t i = 0; i < reply.body.len; i++)
         lines += reply.body.data[i] == '\n';
     if (lines != rows)
         bench_die("scan gave %lu rows instead of %lu", lines, rows);
-    bench_print("scan", "\"what\":\"%s\",\"rows\":%lu,\"rows_per_s\":%.0f,\"mb_per_s\":%.1f", name,
-                rows, (double)rows / seconds, (double)reply.body.len / 1e6 / seconds);
+    bench_print("scan", "\"what\":\"%s\",\"rows\":%lu,\"rows_per_s\":%.0f,\"mb_per_s\":%.1f%s",
+                name, rows, (double)rows / seconds, (double)reply.body.len / 1e6 / seconds, costs);
     http_reply_close(&reply);
 }
 
 int main(int argc, char **argv)
 {
+    static struct bench_cluster cluster;
     struct buf body = BUF_INIT;
     struct http_reply reply;
     char headers[128], status[32];
 
-    if (argc < 3)
-        bench_die("usage: bench_read COORDINATOR PARTICIPANT [ROWS] [SECONDS]");
-    uint64_t rows = argc > 3 ? strtoull(argv[3], NULL, 10) : 1000000;
-    double seconds = argc > 4 ? strtod(argv[4], NULL) : 3;
-    struct http_client *coordinator = bench_connect(argv[1]);
-    struct http_client *participant = bench_connect(argv[2]);
-    bench_create_table(coordinator, "reads", 4, 3);
+    if (argc < 2)
+        bench_die("usage: bench_read CLUSTER_DIR [ROWS] [SECONDS]");
+    bench_cluster_read(argv[1], &cluster);
+    uint64_t rows = argc > 2 ? strtoull(argv[2], NULL, 10) : 1000000;
+    double seconds = argc > 3 ? strtod(argv[3], NULL) : 3;
+    struct http_client *coordinator = bench_connect(cluster.coordinators[0].http);
+    struct http_client *participant = bench_connect(cluster.participants[0].http);
+    bench_create_table(coordinator, "reads", 4, cluster.participant_count < 3 ? 1 : 3);
     bench_rows(0, rows, &body);
     snprintf(headers, sizeof headers, "label: reads-%ld\r\ncolumn_separator: ,\r\n",
              (long)getpid());
@@ -116,14 +128,14 @@ int main(int argc, char **argv)
         bench_die("load failed: %s", buf_cstr(&reply.body));
     http_reply_close(&reply);
     buf_close(&body);
-    for (unsigned round = 0; round < 3; round++) {
-        scan(participant, "newest, csv", "format=csv", rows);
-        scan(participant, "newest, json", "format=json", rows);
-        scan(participant, "as of version 1, csv", "format=csv&version=1", rows);
-        scan(participant, "key order, csv", "format=csv&order=key", rows);
-        scan(participant, "one column, csv", "format=csv&columns=orderkey", rows);
-        gets(argv[2], rows, 1, seconds);
-        gets(argv[2], rows, 8, seconds);
+    for (unsigned round = 0; round < ROUNDS; round++) {
+        scan(&cluster, participant, "newest, csv", "format=csv", rows);
+        scan(&cluster, participant, "newest, json", "format=json", rows);
+        scan(&cluster, participant, "as of version 1, csv", "format=csv&version=1", rows);
+        scan(&cluster, participant, "key order, csv", "format=csv&order=key", rows);
+        scan(&cluster, participant, "one column, csv", "format=csv&columns=orderkey", rows);
+        gets(&cluster, rows, 1, seconds);
+        gets(&cluster, rows, 8, seconds);
     }
     http_client_close(coordinator);
     http_client_close(participant);

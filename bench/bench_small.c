@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Small two-phase loads: 100 rows each, three replicas, loaded, precommitted, committed and
- * visible, at 1, 8 and 32 clients: loads/s and the p50 and p99 of a whole load. And a coordinator's
- * idle memory with 1,000 labels, if its pid is given.
+ * visible: loads/s, the p50 and p99 of a whole load, and the processor time that one costs. Three
+ * rounds over all numbers of clients, so that a slow minute is seen in all of them.
  *
- *   bench_small COORDINATOR PARTICIPANT[,PARTICIPANT…] [SECONDS] [COORDINATOR PID] */
+ *   bench_small CLUSTER_DIR [SECONDS] [CLIENTS,…]   by default 3 seconds and 1,8,32 clients */
 #include <pthread.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,12 +12,13 @@
 
 #include "bench/support.h"
 
-enum { ROWS = 100, CLIENTS_MAX = 64, PARTICIPANTS_MAX = 16 };
+enum { ROWS = 100, CLIENTS_MAX = 512, ROUNDS = 3 };
 
 struct client {
     pthread_t thread;
     const char *participant;
     unsigned number;
+    unsigned clients;
     unsigned round;
     double until;
     struct bench_samples samples;
@@ -30,8 +30,8 @@ static void one_load(struct http_client *http, struct client *c, unsigned n, con
     struct http_reply reply;
 
     snprintf(headers, sizeof headers,
-             "label: small-%ld-%u-%u-%u\r\ncolumn_separator: ,\r\ntwo_phase_commit: true\r\n",
-             (long)getpid(), c->round, c->number, n);
+             "label: small-%ld-%u-%u-%u-%u\r\ncolumn_separator: ,\r\ntwo_phase_commit: true\r\n",
+             (long)getpid(), c->clients, c->round, c->number, n);
     bench_request(http, "PUT", "/api/bench/small/_stream_load", headers, body->data, body->len,
                   &reply);
     bench_field(&reply, "Status", status, sizeof status);
@@ -65,18 +65,22 @@ static void *run(void *data)
     return NULL;
 }
 
-static void round_of(char *participants[], unsigned participant_count, unsigned clients,
-                     unsigned round, double seconds)
+static void round_of(const struct bench_cluster *cluster, unsigned clients, unsigned round,
+                     double seconds)
 {
     static struct client list[CLIENTS_MAX];
     struct bench_samples all = {0};
-    double begin = bench_now_s();
+    struct bench_usage usage;
+    char costs[512] = "";
 
+    bench_usage_take(cluster, &usage);
     for (unsigned i = 0; i < clients; i++) {
-        list[i] = (struct client){.participant = participants[i % participant_count],
+        list[i] = (struct client){.participant =
+                                      cluster->participants[i % cluster->participant_count].http,
                                   .number = i,
+                                  .clients = clients,
                                   .round = round,
-                                  .until = begin + seconds};
+                                  .until = usage.at_s + seconds};
         if (pthread_create(&list[i].thread, NULL, run, &list[i]) != 0)
             bench_die("no more threads");
     }
@@ -86,36 +90,42 @@ static void round_of(char *participants[], unsigned participant_count, unsigned 
             bench_samples_add(&all, list[i].samples.values[n]);
         bench_samples_close(&list[i].samples);
     }
-    double took = bench_now_s() - begin;
+    double took = bench_now_s() - usage.at_s;
     size_t count = all.count;
     double p50 = bench_samples_percentile(&all, 0.5);
     double p99 = bench_samples_percentile(&all, 0.99);
+    bench_usage_print(cluster, &usage, (double)count, costs, sizeof costs);
+    bench_memory_print(cluster, costs, sizeof costs);
     bench_print("small_2pc",
-                "\"clients\":%u,\"loads\":%zu,\"loads_per_s\":%.0f,\"p50_ms\":%.2f,\"p99_ms\":%.2f",
-                clients, count, (double)count / took, p50 * 1e3, p99 * 1e3);
+                "\"clients\":%u,\"round\":%u,\"loads\":%zu,\"loads_per_s\":%.0f,\"p50_ms\":%.2f,"
+                "\"p99_ms\":%.2f%s",
+                clients, round + 1, count, (double)count / took, p50 * 1e3, p99 * 1e3, costs);
     bench_samples_close(&all);
 }
 
 int main(int argc, char **argv)
 {
-    static const unsigned clients[] = {1, 8, 32};
-    char *participants[PARTICIPANTS_MAX];
+    static struct bench_cluster cluster;
+    char fallback[] = "1,8,32";
+    unsigned counts[16];
     unsigned count = 0;
 
-    if (argc < 3)
-        bench_die("usage: bench_small COORDINATOR PARTICIPANTS [SECONDS] [COORDINATOR PID]");
-    for (char *one = strtok(argv[2], ","); one != NULL && count < PARTICIPANTS_MAX;
-         one = strtok(NULL, ","))
-        participants[count++] = one;
-    double seconds = argc > 3 ? strtod(argv[3], NULL) : 3;
-    struct http_client *coordinator = bench_connect(argv[1]);
-    bench_create_table(coordinator, "small", 1, 3);
+    if (argc < 2)
+        bench_die("usage: bench_small CLUSTER_DIR [SECONDS] [CLIENTS,…]");
+    bench_cluster_read(argv[1], &cluster);
+    double seconds = argc > 2 ? strtod(argv[2], NULL) : 3;
+    for (char *one = strtok(argc > 3 ? argv[3] : fallback, ","); one != NULL && count < 16;
+         one = strtok(NULL, ",")) {
+        counts[count] = (unsigned)strtoul(one, NULL, 10);
+        if (counts[count] == 0 || counts[count] > CLIENTS_MAX)
+            bench_die("between 1 and %d clients, not %s", CLIENTS_MAX, one);
+        count++;
+    }
+    struct http_client *coordinator = bench_connect(cluster.coordinators[0].http);
+    bench_create_table(coordinator, "small", 1, cluster.participant_count < 3 ? 1 : 3);
     http_client_close(coordinator);
-    for (unsigned round = 0; round < 3; round++)
-        for (unsigned i = 0; i < sizeof clients / sizeof clients[0]; i++)
-            round_of(participants, count, clients[i], round * 10 + i, seconds);
-    if (argc > 4)
-        bench_print("coordinator_memory", "\"own_bytes\":%lu",
-                    bench_own_memory(strtol(argv[4], NULL, 10)));
+    for (unsigned round = 0; round < ROUNDS; round++)
+        for (unsigned i = 0; i < count; i++)
+            round_of(&cluster, counts[i], round, seconds);
     return 0;
 }

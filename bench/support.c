@@ -78,30 +78,71 @@ static void date(uint64_t r, char out[16])
              1 + (unsigned)(r / 84 % 28));
 }
 
-void bench_rows(uint64_t first, uint64_t count, struct buf *out)
+struct row {
+    uint64_t order, line, customer, part, supplier, quantity, cents, discount, tax;
+    char order_date[16], commit_date[16];
+    const char *priority, *mode;
+};
+
+static void make_row(uint64_t n, struct row *row)
 {
     static const char *const priorities[] = {"1-URGENT", "2-HIGH", "3-MEDIUM", "4-NOT SPECI",
                                              "5-LOW"};
     static const char *const modes[] = {"AIR", "FOB", "MAIL", "RAIL", "REG AIR", "SHIP", "TRUCK"};
+    uint64_t o = n / 4;
+    uint64_t l = n * 31 + 7;
+    uint64_t a = mix(&l), b = mix(&l), c = mix(&l), d = mix(&l);
 
+    date(mix(&o), row->order_date);
+    date(a >> 20, row->commit_date);
+    row->order = n / 4 + 1;
+    row->line = n % 4 + 1;
+    row->customer = mix(&o) % 300000 + 1;
+    row->part = a % 200000 + 1;
+    row->supplier = b % 20000 + 1;
+    row->priority = priorities[mix(&o) % 5];
+    row->quantity = c % 50 + 1;
+    row->cents = 90000 + c % 9500000;
+    row->discount = d % 11;
+    row->tax = d / 16 % 9;
+    row->mode = modes[d / 256 % 7];
+}
+
+void bench_rows(uint64_t first, uint64_t count, struct buf *out)
+{
     for (uint64_t n = first; n < first + count; n++) {
-        uint64_t order = n / 4;
-        uint64_t o = order;
-        uint64_t l = n * 31 + 7;
-        uint64_t a = mix(&l), b = mix(&l), c = mix(&l), d = mix(&l);
-        uint64_t cents = 90000 + c % 9500000;
-        char orderdate[16], commitdate[16];
+        struct row r;
 
-        date(mix(&o), orderdate);
-        date(a >> 20, commitdate);
-        buf_printf(
-            out,
-            "%lu,%lu,%lu,%lu,%lu,%s,%s,0,%lu,%lu.%02lu,%lu.%02lu,0.%02lu,%lu.%02lu,%lu.%02lu,"
-            "0.%02lu,%s,%s\n",
-            order + 1, n % 4 + 1, mix(&o) % 300000 + 1, a % 200000 + 1, b % 20000 + 1, orderdate,
-            priorities[mix(&o) % 5], c % 50 + 1, cents / 100, cents % 100, cents * 3 / 100,
-            cents * 3 % 100, d % 11, cents * 9 / 1000, cents * 9 / 10 % 100, cents * 6 / 1000,
-            cents * 6 / 10 % 100, d / 16 % 9, commitdate, modes[d / 256 % 7]);
+        make_row(n, &r);
+        buf_printf(out,
+                   "%lu,%lu,%lu,%lu,%lu,%s,%s,0,%lu,%lu.%02lu,%lu.%02lu,0.%02lu,%lu.%02lu,"
+                   "%lu.%02lu,0.%02lu,%s,%s\n",
+                   r.order, r.line, r.customer, r.part, r.supplier, r.order_date, r.priority,
+                   r.quantity, r.cents / 100, r.cents % 100, r.cents * 3 / 100, r.cents * 3 % 100,
+                   r.discount, r.cents * 9 / 1000, r.cents * 9 / 10 % 100, r.cents * 6 / 1000,
+                   r.cents * 6 / 10 % 100, r.tax, r.commit_date, r.mode);
+    }
+    if (out->err != 0)
+        bench_die("out of memory");
+}
+
+void bench_rows_json(uint64_t first, uint64_t count, struct buf *out)
+{
+    for (uint64_t n = first; n < first + count; n++) {
+        struct row r;
+
+        make_row(n, &r);
+        buf_printf(out,
+                   "{\"orderkey\":%lu,\"linenumber\":%lu,\"custkey\":%lu,\"partkey\":%lu,"
+                   "\"suppkey\":%lu,\"orderdate\":\"%s\",\"orderpriority\":\"%s\","
+                   "\"shippriority\":0,\"quantity\":%lu,\"extendedprice\":%lu.%02lu,"
+                   "\"ordtotalprice\":%lu.%02lu,\"discount\":0.%02lu,\"revenue\":%lu.%02lu,"
+                   "\"supplycost\":%lu.%02lu,\"tax\":0.%02lu,\"commitdate\":\"%s\","
+                   "\"shipmode\":\"%s\"}\n",
+                   r.order, r.line, r.customer, r.part, r.supplier, r.order_date, r.priority,
+                   r.quantity, r.cents / 100, r.cents % 100, r.cents * 3 / 100, r.cents * 3 % 100,
+                   r.discount, r.cents * 9 / 1000, r.cents * 9 / 10 % 100, r.cents * 6 / 1000,
+                   r.cents * 6 / 10 % 100, r.tax, r.commit_date, r.mode);
     }
     if (out->err != 0)
         bench_die("out of memory");
@@ -117,22 +158,4 @@ void bench_print(const char *name, const char *format, ...)
     va_end(args);
     puts("}");
     fflush(stdout);
-}
-
-uint64_t bench_own_memory(long pid)
-{
-    char path[64];
-    char line[256];
-    uint64_t total = 0;
-    unsigned long kb;
-
-    snprintf(path, sizeof path, "/proc/%ld/status", pid);
-    FILE *file = fopen(path, "r");
-    if (file == NULL)
-        return 0;
-    while (fgets(line, sizeof line, file) != NULL)
-        if (sscanf(line, "RssAnon: %lu", &kb) == 1 || sscanf(line, "RssShmem: %lu", &kb) == 1)
-            total += kb * 1024;
-    fclose(file);
-    return total;
 }

@@ -18,18 +18,41 @@ struct http_client *bench_connect(const char *address)
     return client;
 }
 
+static void with_credentials(const char *headers, char *all, size_t cap)
+{
+    snprintf(all, cap, "Authorization: Basic cm9vdDo=\r\n%s", headers != NULL ? headers : "");
+}
+
+static void expect_ok(const char *method, const char *target, const struct http_reply *reply)
+{
+    if (reply->status != 200)
+        bench_die("%s %s: status %d: %.*s", method, target, reply->status, (int)reply->body.len,
+                  (const char *)reply->body.data);
+}
+
 void bench_request(struct http_client *client, const char *method, const char *target,
                    const char *headers, const void *body, size_t len, struct http_reply *reply)
 {
     char all[2048];
     struct tg_errmsg msg = {{0}};
 
-    snprintf(all, sizeof all, "Authorization: Basic cm9vdDo=\r\n%s",
-             headers != NULL ? headers : "");
+    with_credentials(headers, all, sizeof all);
     if (http_client_request(client, method, target, all, body, len, reply, &msg) != 0)
         bench_die("%s %s: %s", method, target, msg.text);
-    if (reply->status != 200)
-        bench_die("%s %s: status %d: %s", method, target, reply->status, buf_cstr(&reply->body));
+    expect_ok(method, target, reply);
+}
+
+void bench_request_chunked(struct http_client *client, const char *method, const char *target,
+                           const char *headers, long (*produce)(void *, void *, size_t), void *data,
+                           struct http_reply *reply)
+{
+    char all[2048];
+    struct tg_errmsg msg = {{0}};
+
+    with_credentials(headers, all, sizeof all);
+    if (http_client_request_chunked(client, method, target, all, produce, data, reply, &msg) != 0)
+        bench_die("%s %s: %s", method, target, msg.text);
+    expect_ok(method, target, reply);
 }
 
 void bench_field(const struct http_reply *reply, const char *name, char *out, size_t cap)
