@@ -5,8 +5,9 @@
 
 #include "participant/options.h"
 
-/* Runs until SIGTERM, SIGINT, or until the cluster fences this node. Returns the exit status: 0 after an orderly stop; 1 if it could not start (the reason was
- * logged); 3 if it was fenced or refused. */
+/* Runs until SIGTERM, SIGINT, or until the cluster fences this node. Returns the exit status: 0
+ * after an orderly stop; 1 if it could not start (the reason was logged); 3 if it was fenced or
+ * refused. */
 int participant_run(const struct participant_options *options);
 
 #endif

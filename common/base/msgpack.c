@@ -360,7 +360,7 @@ static uint64_t skip_head(struct cursor *cursor)
         (void)cursor_bytes(cursor, (size_t)1 << (tag - MP_UINT8));
     else if (tag >= MP_INT8 && tag <= MP_INT64)
         (void)cursor_bytes(cursor, (size_t)1 << (tag - MP_INT8));
-    else /* fixext: a type byte, then 1, 2, 4, 8 or 16 bytes */
+    else if (tag >= MP_FIXEXT1) /* a type byte, then 1, 2, 4, 8 or 16 bytes */
         (void)cursor_bytes(cursor, 1 + ((size_t)1 << (tag - MP_FIXEXT1)));
     return 0;
 }

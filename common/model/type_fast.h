@@ -217,7 +217,7 @@ FAST_INLINE bool fast_datetime(const char *p, uint32_t len, uint32_t scale, int6
     if (bad != 0 || hour > 23 || minute > 59 || second > 59)
         return false;
     uint64_t us = (uint64_t)(hour * 3600 + minute * 60 + second) * 1000000;
-    if (len > 19) {
+    if (len > 20) { /* never 20, see above */
         uint32_t digits = len - 20;
         /* The fraction's digits, then as many zeros as make them microseconds. */
         uint64_t f = fast_load(p + 20, digits) >> (64 - 8 * digits) << 16;

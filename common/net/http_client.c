@@ -182,7 +182,7 @@ static int http_client_take_head(struct http_client *client, struct http_call *c
 int http_reply_header(const struct http_reply *reply, const char *name, char *out, size_t cap)
 {
     const char *at = (const char *)reply->head.data;
-    const char *end = at + reply->head.len;
+    const char *end = reply->head.len > 0 ? at + reply->head.len : at;
     size_t name_len = strlen(name);
     while (reply->head.len > 0 && at < end) {
         const char *line_end = memchr(at, '\r', (size_t)(end - at));

@@ -175,7 +175,7 @@ static int get_token(struct parsing *p, struct read_request *request, bool *give
 
 static int get_changes(struct parsing *p, struct read_request *request)
 {
-    bool has_token;
+    bool has_token = false;
     bool has_after;
     bool has_until;
     int err = get_bound(p, "after", &request->after, &has_after);

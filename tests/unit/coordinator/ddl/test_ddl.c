@@ -136,7 +136,8 @@ static void test_a_mistake_is_pointed_at(void **state)
         {"DROP TABLE `x", TG_SYNTAX, "line 1, column 12: a quote is opened here and never closed"},
         {"DROP TABLE a b", TG_SYNTAX,
          "line 1, column 14: expected the end of the statement, found 'b'"},
-        {"CREATE DATABASE aaaaaaaaaabbbbbbbbbbccccccccccddddddddddeeeeeeeeeeffffffffffggggg", TG_INVALID,
+        {"CREATE DATABASE aaaaaaaaaabbbbbbbbbbccccccccccddddddddddeeeeeeeeeeffffffffffggggg",
+         TG_INVALID,
          "line 1, column 17: the name 'aaaaaaaaaabbbbbbbbbbccccccccccdddddddddd…' is longer than "
          "64 "
          "bytes"},
