@@ -45,8 +45,9 @@ static void mask_numbers(char *text)
 {
     char *to = text;
 
+    /* What was written so far is looked at: what was read may be overwritten already. */
     for (const char *at = text; *at != '\0';) {
-        if (at > text + 1 && at[-1] == ' ' && at[-2] == ':' && isdigit((unsigned char)*at)) {
+        if (to > text + 1 && to[-1] == ' ' && to[-2] == ':' && isdigit((unsigned char)*at)) {
             while (isdigit((unsigned char)*at))
                 at++;
             *to++ = 'N';
