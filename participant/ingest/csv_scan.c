@@ -180,7 +180,7 @@ ALWAYS_INLINE void scan_quoted(const uint8_t *text, size_t from, size_t len, uin
         high |= lane_high(&lane);
         seen |= quotes;
         wrong |= (quotes & inside) & ~(may_open << 1 | may_open_before);
-        inside_before = (uint64_t)((int64_t)inside >> 63);
+        inside_before = 0 - (inside >> 63);
         may_open_before = may_open >> 63;
         uint32_t here = (uint32_t)__builtin_popcountll(mask);
         write_places(mask, (uint32_t)at, here, ends + count);
