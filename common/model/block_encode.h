@@ -13,7 +13,10 @@
 
 enum {
     DICTIONARY_SLOT_BITS = 13, /* at most half full */
-    DICTIONARY_SLOTS = 1 << DICTIONARY_SLOT_BITS
+    /* Small loads and answers make blocks of some rows: they get by with little scratch memory,
+     * which would otherwise have to be faulted in for each. */
+    ENCODER_ROWS_SMALL = 512,
+    DICTIONARY_SLOT_BITS_SMALL = 10
 };
 
 /* A slot is in use if its stamp is that of the column at hand, so nothing is cleared in between. */
@@ -40,10 +43,11 @@ struct block_encoder {
     uint64_t *run_values;
     uint32_t *small; /* run lengths, lengths of bytes */
     void *lz4_state;
+    unsigned slot_bits; /* of the dictionary: 0 while there is none */
+    struct dictionary_slot *slots;
+    struct dictionary_entry *entries;
     uint32_t stamp;
     uint32_t entry_count;
-    struct dictionary_slot slots[DICTIONARY_SLOTS];
-    struct dictionary_entry entries[BLOCK_DICTIONARY_MAX];
 };
 
 /* What a column's directory entry will say of its data. */

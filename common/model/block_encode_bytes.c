@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Encoding of bytes columns: a dictionary where values repeat, else lengths and bytes. */
 #include <lz4.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "common/base/check.h"
@@ -101,9 +102,10 @@ static inline bool entry_equal(const struct dictionary_entry *entry, const struc
  * slots that were looked at in vain. */
 static int32_t find_code(struct block_encoder *encoder, const struct probe *probe, uint64_t *steps)
 {
-    uint32_t at = (uint32_t)(probe->hash >> (64 - DICTIONARY_SLOT_BITS));
+    uint32_t at = (uint32_t)(probe->hash >> (64 - encoder->slot_bits));
     uint32_t hash = (uint32_t)probe->hash;
-    for (;; at = (at + 1) % DICTIONARY_SLOTS, ++*steps) {
+    uint32_t mask = (1u << encoder->slot_bits) - 1;
+    for (;; at = (at + 1) & mask, ++*steps) {
         struct dictionary_slot *slot = &encoder->slots[at];
         if (slot->stamp != encoder->stamp) {
             if (encoder->entry_count == BLOCK_DICTIONARY_MAX)
@@ -119,12 +121,29 @@ static int32_t find_code(struct block_encoder *encoder, const struct probe *prob
     }
 }
 
+/* Slots and entries for a block of so many rows. */
+static int reserve_dictionary(struct block_encoder *encoder, uint32_t rows)
+{
+    bool small = rows <= ENCODER_ROWS_SMALL;
+    unsigned bits = small ? DICTIONARY_SLOT_BITS_SMALL : DICTIONARY_SLOT_BITS;
+    if (encoder->slot_bits >= bits)
+        return 0;
+    free(encoder->slots);
+    free(encoder->entries);
+    encoder->slots = calloc((size_t)1 << bits, sizeof *encoder->slots);
+    encoder->entries =
+        malloc((small ? ENCODER_ROWS_SMALL : BLOCK_DICTIONARY_MAX) * sizeof *encoder->entries);
+    encoder->stamp = 0;
+    encoder->slot_bits = encoder->slots != NULL && encoder->entries != NULL ? bits : 0;
+    return encoder->slot_bits != 0 ? 0 : TG_NOMEM;
+}
+
 /* Codes of all rows into encoder->narrow; a null gets the code before it. False: given up. */
 static bool build_dictionary(struct block_encoder *encoder, const struct vector *vector,
                              uint32_t begin, uint32_t count, bool has_nulls)
 {
     if (++encoder->stamp == 0) { /* wrapped: old stamps would come to life again */
-        memset(encoder->slots, 0, sizeof encoder->slots);
+        memset(encoder->slots, 0, sizeof *encoder->slots << encoder->slot_bits);
         encoder->stamp = 1;
     }
     encoder->entry_count = 0;
@@ -249,6 +268,9 @@ int block_encode_bytes(struct block_encoder *encoder, const struct vector *vecto
     if (total > BLOCK_BYTES_MAX)
         return TG_LIMIT;
 
+    int err = reserve_dictionary(encoder, count);
+    if (err != 0)
+        return err;
     bool fits = build_dictionary(encoder, vector, begin, count, has_nulls);
     if (fits && encoder->entry_count == 1) {
         encoded->encoding = BLOCK_CONSTANT;

@@ -43,6 +43,8 @@ void block_encoder_close(struct block_encoder *encoder)
     if (encoder == NULL)
         return;
     free(encoder->memory);
+    free(encoder->slots);
+    free(encoder->entries);
     free(encoder->lz4_state);
     free(encoder);
 }
@@ -53,7 +55,9 @@ static int reserve_rows(struct block_encoder *encoder, uint32_t rows)
     if (rows <= encoder->rows)
         return 0;
     enum { LINE = 64 };
-    size_t n = rows <= BLOCK_ROWS ? BLOCK_ROWS : BLOCK_ROWS_MAX;
+    size_t n = rows <= ENCODER_ROWS_SMALL ? ENCODER_ROWS_SMALL
+               : rows <= BLOCK_ROWS       ? BLOCK_ROWS
+                                          : BLOCK_ROWS_MAX;
     size_t narrow_bytes = n * sizeof(int32_t) + LINE;
     size_t starts_bytes = n * sizeof(uint32_t) + LINE;
     size_t small_bytes = n * sizeof(uint32_t);

@@ -38,6 +38,8 @@ struct core {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     uint32_t users;
+    uint32_t unanswered; /* messages of all links */
+    bool sealing;        /* the load waits for its last answers, not for room */
     uint32_t link_count;
     struct link *links;
     uint8_t *sealed; /* per bucket: bit per replica */
@@ -126,11 +128,15 @@ static void answered(struct sent *sent, int err)
     pthread_mutex_lock(&core->lock);
     link->backlog -= sent->bytes;
     link->unanswered--;
+    core->unanswered--;
     if (err != 0 && link->err == 0)
         link->err = err;
     for (uint32_t i = 0; err == 0 && i < sent->seal_count; i++)
         core->sealed[sent->buckets[i]] |= sent->bits[i];
-    pthread_cond_signal(&core->changed);
+    /* To wake the load for each of its last answers would cost more than they do; how many make a
+     * quorum it looks at every WAIT_SLICE_MS. */
+    if (!core->sealing || core->unanswered == 0 || err != 0)
+        pthread_cond_signal(&core->changed);
     pthread_mutex_unlock(&core->lock);
     core_release(core);
     free(sent->buckets);
@@ -357,6 +363,7 @@ static int send_message(struct replicator *r, uint32_t link_index, const uint32_
                                     .seals = seals};
     pthread_mutex_lock(&core->lock);
     core->users++;
+    core->unanswered++;
     link->backlog += sent->bytes;
     link->unanswered++;
     pthread_mutex_unlock(&core->lock);
@@ -513,6 +520,7 @@ int replicator_seal(struct replicator *replicator, const uint32_t *buckets,
     uint64_t deadline = began + REPLICATOR_SEAL_MS;
     bool quorum = false;
     pthread_mutex_lock(&core->lock);
+    core->sealing = true;
     for (;;) {
         int progress = seal_progress(r, buckets, count);
         uint64_t now = clock_monotonic_ms(r->options.clock);

@@ -28,7 +28,7 @@ struct memtable_scratch {
     struct vector *columns;
     const struct vector **pointers;
     uint32_t pointer_count;
-    uint32_t counts[DIGITS][DIGIT_VALUES];
+    uint32_t (*counts)[DIGIT_VALUES]; /* DIGITS of them; NULL while nothing had to be sorted */
 };
 
 void memtable_init(struct memtable *memtable, const struct schema *schema)
@@ -103,6 +103,7 @@ void memtable_scratch_close(struct memtable_scratch *scratch)
     if (scratch == NULL)
         return;
     free_items(scratch);
+    free(scratch->counts);
     close_columns(scratch->columns, scratch->column_count);
     free(scratch->pointers);
     free(scratch);
@@ -158,7 +159,7 @@ static uint32_t digit_of(uint64_t prefix, unsigned digit)
 /* Leaves the sorted items in s->items. */
 static void radix_sort(struct memtable_scratch *s, uint32_t rows)
 {
-    memset(s->counts, 0, sizeof s->counts);
+    memset(s->counts, 0, DIGITS * sizeof *s->counts);
     for (uint32_t i = 0; i < rows; i++)
         for (unsigned d = 0; d < DIGITS; d++)
             s->counts[d][digit_of(s->items[i].prefix, d)]++;
@@ -281,6 +282,10 @@ int memtable_sort(struct memtable *memtable, struct memtable_scratch *scratch,
     const struct vector *const *keys = (const struct vector *const *)scratch->pointers;
     struct order order = look(scratch, keys, key_count, count);
     if (!order.sorted) {
+        if (scratch->counts == NULL)
+            scratch->counts = malloc(DIGITS * sizeof *scratch->counts);
+        if (scratch->counts == NULL)
+            return TG_NOMEM;
         sort_rows(scratch, keys, key_count, count);
     } else if (unique && order.duplicates) {
         for (uint32_t i = 0; i < count; i++)
