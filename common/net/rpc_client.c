@@ -144,6 +144,13 @@ static void rpc_client_send(struct rpc_client *client, struct rpc_call *call)
     rpc_link_send(&client->link->link, &frame, &call->head, &call->payload);
 }
 
+/* The node was out of reach for longer than callers have patience. */
+static bool rpc_client_given_up(const struct rpc_client *client)
+{
+    return client->patience_ms > 0 && client->down_since_ms > 0 &&
+           loop_now_ms(client->loop) - client->down_since_ms >= client->patience_ms;
+}
+
 static void rpc_client_on_up(void *data)
 {
     struct rpc_client_link *link = data;
@@ -151,6 +158,7 @@ static void rpc_client_on_up(void *data)
     if (client == NULL)
         return;
     client->rest_ms = 0;
+    client->down_since_ms = 0;
     while (client->waiting.first != NULL) {
         struct rpc_call *call = client->waiting.first;
         rpc_call_list_remove(&client->waiting, call);
@@ -195,14 +203,20 @@ static void rpc_client_on_lost(void *data, int err, const char *why)
     if (client->rest_ms > RPC_CLIENT_REST_MAX_MS)
         client->rest_ms = RPC_CLIENT_REST_MAX_MS;
     client->resting = true;
+    if (client->down_since_ms == 0)
+        client->down_since_ms = loop_now_ms(client->loop);
     loop_timer_start(client->rest, client->rest_ms, 0);
     if (err == TG_DENIED || err == TG_CORRUPT)
         log_warn("rpc", "link refused peer=%s error=%s why=%s", client->address, tg_err_name(err),
                  log_quote(why));
     else
         log_debug("rpc", "link lost peer=%s why=%s", client->address, log_quote(why));
+    atomic_fetch_add(&client->references, 1); /* a callback may close the client */
     rpc_client_fail_all(client, &client->sent, TG_CLOSED,
                         "the connection was lost before the answer");
+    if (!client->closed && rpc_client_given_up(client))
+        rpc_client_fail_all(client, &client->waiting, TG_UNREACHABLE, "cannot be reached");
+    rpc_client_release(client);
 }
 
 static void rpc_client_on_closed(void *data)
@@ -275,6 +289,8 @@ void rpc_client_call_take(struct rpc_client *client, uint16_t type, struct buf *
         rpc_client_refuse(client, call, TG_TOO_LARGE, "the call does not fit into a frame");
     } else if (rpc_client_queued_bytes(client) + bytes > RPC_QUEUED_BYTES_MAX) {
         rpc_client_refuse(client, call, TG_BUSY, "too many bytes wait to be sent to this node");
+    } else if (client->resting && rpc_client_given_up(client)) {
+        rpc_client_refuse(client, call, TG_UNREACHABLE, "cannot be reached");
     } else if (!rpc_call_table_add(&client->table, call)) {
         rpc_client_refuse(client, call, TG_BUSY, "too many calls to this node are outstanding");
     } else {
@@ -301,6 +317,11 @@ void rpc_client_call(struct rpc_client *client, uint16_t type, struct slice head
     buf_append(&head_copy, head.data, head.len);
     buf_append(&payload_copy, payload.data, payload.len);
     rpc_client_call_take(client, type, &head_copy, &payload_copy, timeout_ms, done, data);
+}
+
+void rpc_client_set_patience(struct rpc_client *client, uint64_t patience_ms)
+{
+    client->patience_ms = patience_ms;
 }
 
 const char *rpc_client_address(const struct rpc_client *client)

@@ -23,6 +23,8 @@ struct rpc_client {
     struct loop_turn_hook hook; /* tells the calls that failed at once */
     uint64_t deadline_at_ms;    /* what `deadline` is set to; 0 = not set */
     uint64_t rest_ms;
+    uint64_t patience_ms;   /* 0: calls wait until their deadline */
+    uint64_t down_since_ms; /* when the link was lost or could not be opened; 0: not known down */
     bool resting;
     bool closed;
     atomic_uint references; /* the owner, each link, each waiting thread's posted call */

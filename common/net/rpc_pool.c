@@ -41,6 +41,7 @@ struct rpc_client *rpc_pool_client(struct rpc_pool *pool, uint64_t node, const c
     }
     if (rpc_client_open(pool->loop, address, pool->secret, &client, msg) != 0)
         return NULL;
+    rpc_client_set_patience(client, pool->patience_ms);
     if (found != NULL)
         moved = found->client;
     else

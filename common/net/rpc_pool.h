@@ -15,6 +15,7 @@ enum { RPC_POOL_NODES_MAX = 64, RPC_POOL_SECRET_BYTES = 256 };
 struct rpc_pool {
     struct loop *loop;
     char secret[RPC_POOL_SECRET_BYTES];
+    uint64_t patience_ms; /* of all connections (rpc_client_set_patience) */
     unsigned count;
     struct rpc_pool_node {
         uint64_t node;
@@ -22,7 +23,7 @@ struct rpc_pool {
     } nodes[RPC_POOL_NODES_MAX];
 };
 
-/* TG_TOO_LARGE if the secret is. */
+/* TG_TOO_LARGE if the secret is. Whoever wants patience limited sets patience_ms afterwards. */
 int rpc_pool_init(struct rpc_pool *pool, struct loop *loop, const char *secret,
                   struct tg_errmsg *msg);
 /* Calls under way end with TG_CANCELED. */

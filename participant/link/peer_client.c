@@ -33,6 +33,7 @@ int peer_clients_open(struct loop *loop, const char *secret, struct peer_clients
         free(p);
         return err;
     }
+    p->pool.patience_ms = PEER_PATIENCE_MS;
     *peers = p;
     return 0;
 }

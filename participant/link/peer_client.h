@@ -35,7 +35,11 @@ struct peer_call {
 /* Any thread. Sends once, in order of calls to the same node. */
 void peer_call_start(struct peer_clients *peers, struct peer_call *call);
 
-enum { PEER_STOP_LOOK_MS = 50 }; /* how often a waiting thread looks at `stop` */
+enum {
+    PEER_STOP_LOOK_MS = 50, /* how often a waiting thread looks at `stop` */
+    PEER_PATIENCE_MS =
+        500 /* a node out of reach for longer is not waited for: others have a copy */
+};
 
 /* Any thread but the loop's: sends and waits. Takes over head and payload (may be NULL); replies
  * (may be NULL; empty bufs) get the answer, which the caller closes. Returns the reply's err;

@@ -79,7 +79,9 @@ static void one_dead_replica_does_not_hold_a_commit_up(void **state)
     test_wait_state(port, "d", "o4-1", "VISIBLE", 10000 - (unsigned)(test_now_ms() - begun));
     for (int i = 0; i < 2; i++)
         test_rows_are(cluster.participants[i].http, "d", "o4", "_scan?order=key", "1\n2\n3\n4\n");
+    begun = test_now_ms(); /* nor a load, which goes on without it */
     load(cluster.participants[0].http, "o4", "o4-2", "5\n6\n7\n8\n", false);
+    assert_true(test_now_ms() - begun < 2500);
     test_rows_are(cluster.participants[1].http, "d", "o4", "_scan?order=key",
                   "1\n2\n3\n4\n5\n6\n7\n8\n");
     test_cluster_restart(&cluster, "participant-3");
@@ -105,8 +107,10 @@ static void without_a_quorum_a_commit_is_kept_and_ends_by_itself(void **state)
     assert_true(test_now_ms() - begun >= 1500);
     test_state(port, "d", "o4b-1", now);
     assert_string_equal(now, "COMMITTED");
+    begun = test_now_ms();
     test_load_text(cluster.participants[2].http, "d", "o4b", "label: o4b-2\r\n", "5\n6\n7\n8\n",
                    &result);
+    assert_true(test_now_ms() - begun < 5000);
     test_load_failed(&result, ""); /* no write quorum: nothing of it stays */
     test_cluster_restart(&cluster, "participant-1");
     test_cluster_restart(&cluster, "participant-2");

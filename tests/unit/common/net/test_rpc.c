@@ -18,6 +18,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "common/base/clock.h"
 #include "common/net/rpc.h"
 #include "common/net/rpc_frame.h"
 #include "common/net/rpc_hello.h"
@@ -327,6 +328,37 @@ static void test_a_lost_connection_ends_sent_calls_and_the_next_one_reconnects(v
     assert_int_equal(call(fixture, ECHO, "again", 0, CALL_MS, NULL), 0);
 }
 
+static void limit_patience(struct fixture *fixture, void *data)
+{
+    (void)data;
+    rpc_client_set_patience(fixture->client, 60);
+}
+
+static uint64_t call_ms(struct fixture *fixture, int expected)
+{
+    uint64_t begun = clock_monotonic_ms(clock_system());
+
+    assert_int_equal(call(fixture, ECHO, "", 0, CALL_MS, NULL), expected);
+    return clock_monotonic_ms(clock_system()) - begun;
+}
+
+static void test_with_patience_a_node_out_of_reach_is_given_up_until_it_is_back(void **state)
+{
+    struct fixture *fixture = *state;
+    on_loop(fixture, limit_patience, NULL);
+    on_loop(fixture, fixture_stop_serving, NULL);
+    assert_true(call_ms(fixture, TG_UNREACHABLE) < CALL_MS / 2);
+    for (int i = 0; i < 20; i++) /* at once, whether the next attempt is due or not */
+        assert_true(call_ms(fixture, TG_UNREACHABLE) < CALL_MS / 2);
+    on_loop(fixture, fixture_serve, "secret");
+    int err = TG_UNREACHABLE;
+    for (int i = 0; i < 400 && err == TG_UNREACHABLE; i++) {
+        usleep(5000);
+        err = call(fixture, ECHO, "", 0, CALL_MS, NULL);
+    }
+    assert_int_equal(err, 0);
+}
+
 static void reopen_client(struct fixture *fixture, void *data)
 {
     (void)data;
@@ -498,6 +530,7 @@ int main(void)
         RPC_TEST(test_a_deadline_ends_a_call_and_a_late_answer_is_dropped),
         RPC_TEST(test_without_a_server_the_call_was_not_sent_for_sure),
         RPC_TEST(test_a_lost_connection_ends_sent_calls_and_the_next_one_reconnects),
+        RPC_TEST(test_with_patience_a_node_out_of_reach_is_given_up_until_it_is_back),
         RPC_TEST(test_closing_the_client_cancels_its_calls),
         RPC_TEST(test_a_stopping_loop_cancels_calls_that_wait),
         RPC_TEST(test_a_wrong_secret_closes_the_connection_and_is_counted),
