@@ -20,8 +20,9 @@
 struct progress {
     txn_id txn;
     uint32_t tablet_count;
-    uint8_t *bound; /* per publish tablet: replica slots that answered BOUND */
-    bool proposed;  /* a VISIBLE or CONFIRM command with it is under way */
+    uint8_t *bound;         /* per publish tablet: replica slots that answered BOUND */
+    bool proposed;          /* a VISIBLE or CONFIRM command with it is under way */
+    uint64_t confirm_by_ms; /* visible and complete: when CONFIRM goes out at the latest; 0: not */
     UT_hash_handle hh;
 };
 
@@ -348,15 +349,49 @@ static bool has_quorum(const struct state *state, const struct txn *txn, const u
     return true;
 }
 
+/* Whether a visible transaction's last straggler has answered, so that it can be confirmed. Nobody
+ * waits for that: *urgent is set once one of them has waited long enough. */
+static bool can_confirm(const struct state *state, const struct txn *txn, struct progress *p,
+                        uint64_t now_ms, bool *urgent)
+{
+    if (p->proposed || !publish_message_is_complete(state, txn, p->bound))
+        return false;
+    if (p->confirm_by_ms == 0)
+        p->confirm_by_ms = now_ms + PUBLISH_CONFIRM_MS;
+    *urgent |= now_ms >= p->confirm_by_ms;
+    return true;
+}
+
+/* Proposes CONFIRM for all that can be. */
+static void propose_confirm(struct publish_daemon *d)
+{
+    const struct state *state = consensus_state(d->consensus);
+    uint64_t now = clock_monotonic_ms(d->clock);
+    struct proposal *confirm = NULL;
+    bool urgent = false;
+
+    for (const struct txn *txn = state->txns.publishing.first;
+         txn != NULL && (confirm == NULL || confirm->command.visible.count < PUBLISH_VISIBLE_MAX);
+         txn = txn->next) {
+        struct progress *p = progress_of(d, txn);
+
+        if (txn->state == TXN_VISIBLE && can_confirm(state, txn, p, now, &urgent))
+            add_txn(&confirm, COMMAND_TXN_CONFIRM, p, false);
+    }
+    if (confirm != NULL)
+        propose(d, confirm);
+}
+
 /* Proposes VISIBLE for every transaction that has its quorum and whose versions are next in all its
- * tables, and CONFIRM for visible ones whose last straggler has answered. The publishing list is in
- * order of commit, so one pass finds them all. */
+ * tables. The publishing list is in order of commit, so one pass finds them all. CONFIRM rides in
+ * the entry of the next VISIBLE, or goes alone after a short while. */
 static void propose_progress(struct publish_daemon *d)
 {
     const struct state *state = consensus_state(d->consensus);
     uint64_t elapsed = d->consensus->ops->elapsed_ms(d->consensus);
+    uint64_t now = clock_monotonic_ms(d->clock);
+    bool urgent = false;
     struct proposal *visible = NULL;
-    struct proposal *confirm = NULL;
     struct reach *reaches = NULL;
     struct reach *r, *next;
 
@@ -365,9 +400,7 @@ static void propose_progress(struct publish_daemon *d)
         bool one = elapsed - txn->commit_elapsed_ms >= d->options.publish_wait_ms;
 
         if (txn->state == TXN_VISIBLE) {
-            if (!p->proposed && publish_message_is_complete(state, txn, p->bound) &&
-                (confirm == NULL || confirm->command.visible.count < PUBLISH_VISIBLE_MAX))
-                add_txn(&confirm, COMMAND_TXN_CONFIRM, p, false);
+            (void)can_confirm(state, txn, p, now, &urgent);
             continue;
         }
         if (!is_next(&reaches, state, txn))
@@ -389,8 +422,8 @@ static void propose_progress(struct publish_daemon *d)
     }
     if (visible != NULL)
         propose(d, visible);
-    if (confirm != NULL)
-        propose(d, confirm);
+    if (visible != NULL || urgent)
+        propose_confirm(d);
 }
 
 /* ---- sending ---- */

@@ -14,6 +14,7 @@
 enum {
     PUBLISH_RETRY_MS_MIN = 50,
     PUBLISH_RETRY_MS_MAX = 1000,
+    PUBLISH_CONFIRM_MS = 50,   /* so long CONFIRM waits for another command to ride with */
     PUBLISH_VISIBLE_MAX = 1024 /* transactions in one VISIBLE command */
 };
 

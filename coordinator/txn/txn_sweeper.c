@@ -54,10 +54,14 @@ int txn_sweeper_plan(const struct state *state, const struct health *health,
         abort->expect_seq = txn->state_seq;
         snprintf(abort->reason, sizeof abort->reason, "%s", reason);
     }
+    /* In the order in which they finished: behind the first young one none is looked at, for there
+     * may be a million. One that became visible earlier but was confirmed later stays with its
+     * neighbours: labels are kept at least so long. */
     for (const struct txn *txn = state->txns.finished.first;
-         txn != NULL && sweep->forget.count < SWEEP_FORGETS_MAX; txn = txn->next)
-        if (elapsed_ms - txn->final_elapsed_ms >= keep_ms)
-            sweep->forget.txns[sweep->forget.count++] = txn->id;
+         txn != NULL && sweep->forget.count < SWEEP_FORGETS_MAX &&
+         elapsed_ms - txn->final_elapsed_ms >= keep_ms;
+         txn = txn->next)
+        sweep->forget.txns[sweep->forget.count++] = txn->id;
     return 0;
 }
 

@@ -156,6 +156,14 @@ static enum txn_state state_of(const struct fixture *f, txn_id txn)
     return (enum txn_state)coordinator_scene_txn(&f->scene, txn)->state;
 }
 
+/* The time after which a confirmation goes out by itself. */
+static void confirm_late(struct fixture *f)
+{
+    fake_clock_advance_ms(&f->scene.clock, PUBLISH_CONFIRM_MS);
+    publish_daemon_run(f->daemon);
+    fake_consensus_run(f->scene.fake);
+}
+
 static void test_a_majority_makes_it_visible_and_the_last_one_confirms(void **state)
 {
     struct fixture *f = *state;
@@ -173,8 +181,33 @@ static void test_a_majority_makes_it_visible_and_the_last_one_confirms(void **st
     assert_int_equal(state_of(f, txn), TXN_VISIBLE);
     assert_false(coordinator_scene_txn(&f->scene, txn)->confirmed);
     answer(f, 3, 0, PUBLISH_BOUND);
+    confirm_late(f);
     assert_true(coordinator_scene_txn(&f->scene, txn)->confirmed);
     assert_int_equal(f->participants.count, 0); /* nothing more to say */
+}
+
+static void test_a_confirmation_rides_with_the_next_that_becomes_visible(void **state)
+{
+    struct fixture *f = *state;
+    txn_id first = coordinator_scene_load(&f->scene, 1, "a", LOAD_FINISH_COMMIT);
+
+    for (node_id node = 1; node <= 3; node++)
+        answer(f, node, 0, PUBLISH_BOUND);
+    assert_int_equal(state_of(f, first), TXN_VISIBLE);
+    assert_false(coordinator_scene_txn(&f->scene, first)->confirmed);
+    txn_id second = coordinator_scene_load(&f->scene, 2, "b", LOAD_FINISH_COMMIT);
+    answer(f, 1, 0, PUBLISH_BOUND);
+    assert_false(coordinator_scene_txn(&f->scene, first)->confirmed);
+    answer(f, 2, 0, PUBLISH_BOUND);
+    assert_int_equal(state_of(f, second), TXN_VISIBLE);
+    assert_true(coordinator_scene_txn(&f->scene, first)->confirmed);
+    answer(f, 3, 0, PUBLISH_BOUND);
+    fake_clock_advance_ms(&f->scene.clock, PUBLISH_CONFIRM_MS - 1);
+    publish_daemon_run(f->daemon);
+    fake_consensus_run(f->scene.fake);
+    assert_false(coordinator_scene_txn(&f->scene, second)->confirmed);
+    confirm_late(f);
+    assert_true(coordinator_scene_txn(&f->scene, second)->confirmed);
 }
 
 static void test_commits_gather_while_a_message_is_in_the_air(void **state)
@@ -225,6 +258,7 @@ static void test_a_participant_that_is_away_is_asked_again_with_pauses(void **st
     fake_clock_advance_ms(&f->scene.clock, PUBLISH_RETRY_MS_MAX);
     publish_daemon_run(f->daemon);
     answer(f, 3, 0, PUBLISH_BOUND);
+    confirm_late(f);
     assert_true(coordinator_scene_txn(&f->scene, txn)->confirmed);
 }
 
@@ -241,6 +275,7 @@ static void test_a_replica_without_its_rowset_is_declared_behind(void **state)
     assert_int_equal(state_of(f, txn), TXN_COMMITTED); /* one of three is no majority */
     answer(f, 3, 0, PUBLISH_BOUND);
     assert_int_equal(state_of(f, txn), TXN_VISIBLE);
+    confirm_late(f);
     assert_true(coordinator_scene_txn(&f->scene, txn)->confirmed);
 }
 
@@ -338,6 +373,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
         TEST(test_a_majority_makes_it_visible_and_the_last_one_confirms),
+        TEST(test_a_confirmation_rides_with_the_next_that_becomes_visible),
         TEST(test_commits_gather_while_a_message_is_in_the_air),
         TEST(test_a_participant_that_is_away_is_asked_again_with_pauses),
         TEST(test_a_replica_without_its_rowset_is_declared_behind),
