@@ -84,9 +84,10 @@ static void seal(struct store *store, struct making *m)
                                          slice_of(m->content.data, m->content.len)) == 0);
 }
 
-void rowset_maker_write(struct store *store, const struct schema *schema, uint64_t tablet,
-                        uint64_t rowset, const struct made_row *rows, const uint32_t *segments,
-                        uint32_t segment_count, uint32_t block_rows)
+struct digest rowset_maker_write(struct store *store, const struct schema *schema, uint64_t tablet,
+                                 uint64_t rowset, const struct made_row *rows,
+                                 const uint32_t *segments, uint32_t segment_count,
+                                 uint32_t block_rows)
 {
     struct making m = {.schema = schema, .column_count = schema_stored_count(schema)};
 
@@ -120,9 +121,11 @@ void rowset_maker_write(struct store *store, const struct schema *schema, uint64
     m.meta.bytes = m.content.len;
     m.meta.digest = digest_of(m.content.data, m.content.len);
     seal(store, &m);
+    struct digest digest = m.meta.digest;
     rowset_meta_close(&m.meta);
     buf_close(&m.content);
     block_encoder_close(m.encoder);
     for (uint32_t i = 0; i < 3; i++)
         vector_close(&m.vectors[i]);
+    return digest;
 }

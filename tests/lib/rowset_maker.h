@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "common/base/checksum.h"
 #include "common/model/schema.h"
 #include "participant/store/store.h"
 
@@ -18,10 +19,11 @@ struct made_row {
 
 /* A schema of that table; close it with schema_close. */
 void rowset_maker_schema(struct schema *schema, bool unique);
-/* Writes and seals a rowset: segments[i] rows (sorted by k by the caller) each, in blocks of
- * block_rows. Ends the test on an error. */
-void rowset_maker_write(struct store *store, const struct schema *schema, uint64_t tablet,
-                        uint64_t rowset, const struct made_row *rows, const uint32_t *segments,
-                        uint32_t segment_count, uint32_t block_rows);
+/* Writes and seals a rowset, whose digest it returns: segments[i] rows (sorted by k by the caller)
+ * each, in blocks of block_rows. Ends the test on an error. */
+struct digest rowset_maker_write(struct store *store, const struct schema *schema, uint64_t tablet,
+                                 uint64_t rowset, const struct made_row *rows,
+                                 const uint32_t *segments, uint32_t segment_count,
+                                 uint32_t block_rows);
 
 #endif
