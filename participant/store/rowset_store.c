@@ -4,10 +4,32 @@
 
 #include <pthread.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include "participant/store/rowset_open.h"
 #include "participant/store/rowset_seal.h"
 #include "participant/store/store_internal.h"
+
+enum { DISK_GOOD_MS = 100 };
+
+/* Whether the disk has more than its reserve. Asked again after DISK_GOOD_MS only: many small
+ * rowsets begin in that time, and they cannot fill a reserve of its usual size. */
+static int check_disk(struct store *store)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+    uint64_t now_ms = (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+    if (now_ms < atomic_load(&store->disk_good_until_ms))
+        return 0;
+    uint64_t free_bytes;
+    uint64_t total_bytes;
+    int err = store_disk(store, &free_bytes, &total_bytes);
+    if (err == 0 && free_bytes < store->options.disk_reserve_bytes)
+        err = TG_NOSPACE;
+    if (err == 0)
+        atomic_store(&store->disk_good_until_ms, now_ms + DISK_GOOD_MS);
+    return err;
+}
 
 /* A piece of a rowset that is not open: a beginning, a repetition of what is sealed, or too late.
  */
@@ -30,11 +52,7 @@ static int begin_rowset(struct store *store, const struct msg_replicate *message
         return err;
     if (found == SEAL_FOUND_LEFTOVER || piece->offset != 0)
         return TG_STALE;
-    uint64_t free_bytes;
-    uint64_t total_bytes;
-    err = store_disk(store, &free_bytes, &total_bytes);
-    if (err == 0 && free_bytes < store->options.disk_reserve_bytes)
-        err = TG_NOSPACE;
+    err = check_disk(store);
     if (err != 0)
         return err;
     return open_table_add(store->open, message->txn, message->rowset, message->table, piece->tablet,

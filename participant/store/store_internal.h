@@ -27,8 +27,9 @@ struct store {
     MDB_dbi db_block[BLOCK_CLASSES];
     struct store_writer *meta_writer;
     struct store_writer *block_writer[BLOCK_CLASSES];
-    struct open_table *open;    /* rowsets being written: rowset_open.h */
-    struct rowset_cache *cache; /* rowset_cache.h */
+    struct open_table *open;          /* rowsets being written: rowset_open.h */
+    struct rowset_cache *cache;       /* rowset_cache.h */
+    atomic_ullong disk_good_until_ms; /* the disk was seen with room; on the coarse clock */
 };
 
 #endif
