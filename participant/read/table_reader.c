@@ -68,6 +68,7 @@ struct reading {
     const struct table_reader_context *context;
     const struct table_read *read;
     struct columns columns;
+    struct silent_nodes silent;
     uint32_t feed_count;
     struct feed *feeds;
     table_reader_rows *rows;
@@ -114,6 +115,8 @@ static int give(struct reading *r, const struct vector *vectors, uint32_t rows)
 {
     bool changes = r->read->mode == READ_TABLET_CHANGES;
 
+    if (must_stop(r))
+        return TG_CANCELED;
     r->left -= rows;
     return r->rows(r->data, vectors, changes ? &vectors[r->columns.count] : NULL, rows);
 }
@@ -249,7 +252,7 @@ int table_reader_run(const struct table_reader_context *context, const struct ta
         if (read->bucket >= 0 && read->bucket != i)
             continue;
         err = tablet_source_open(&r.feeds[r.feed_count].source, context, read, &point->tablets[i],
-                                 r.columns.ids, r.columns.count);
+                                 r.columns.ids, r.columns.count, &r.silent);
         r.feed_count++;
     }
     if (err == 0)

@@ -19,7 +19,7 @@
 #include "participant/tablet/tablet_set.h"
 
 enum {
-    TABLE_READER_PEER_MS = 30000,
+    TABLE_READER_PEER_MS = 10000, /* a peer's answer, one block; then another replica is asked */
     TABLE_READER_ORDERED_ROWS = 65536,           /* read ahead of all tablets together, … */
     TABLE_READER_ORDERED_BYTES = 8 * 1024 * 1024 /* … and bytes given at a time, about */
 };

@@ -10,20 +10,40 @@
 #include "participant/read/tablet_reader.h"
 #include "participant/rowset/merge_cursor.h"
 
-/* The replica to begin with: this node's own if it is a ready one. */
+static bool is_silent(const struct silent_nodes *silent, node_id node)
+{
+    for (uint32_t i = 0; i < silent->count; i++)
+        if (silent->nodes[i] == node)
+            return true;
+    return false;
+}
+
+static void note_silent(struct silent_nodes *silent, node_id node)
+{
+    if (silent->count < NODES_MAX && !is_silent(silent, node))
+        silent->nodes[silent->count++] = node;
+}
+
+/* The replica to begin with: this node's own if it is a ready one, else one that answers. */
 static uint8_t first_replica(const struct tablet_source *source)
 {
     node_id self = atomic_load(&source->context->identity->node);
+    int answering = -1;
 
-    for (uint8_t i = 0; i < source->tablet->ready; i++)
-        if (source->tablet->replicas[i] == self)
+    for (uint8_t i = 0; i < source->tablet->ready; i++) {
+        node_id node = source->tablet->replicas[i];
+
+        if (node == self)
             return i;
-    return 0;
+        if (answering < 0 && !is_silent(source->silent, node))
+            answering = i;
+    }
+    return answering < 0 ? 0 : (uint8_t)answering;
 }
 
 int tablet_source_open(struct tablet_source *source, const struct table_reader_context *context,
                        const struct table_read *read, const struct read_point_tablet *tablet,
-                       const uint32_t *columns, uint32_t column_count)
+                       const uint32_t *columns, uint32_t column_count, struct silent_nodes *silent)
 {
     struct msg_read_tablet *message = &source->message;
 
@@ -32,6 +52,7 @@ int tablet_source_open(struct tablet_source *source, const struct table_reader_c
     source->point = read->point;
     source->tablet = tablet;
     source->stop = read->stop;
+    source->silent = silent;
     /* A tablet that nothing has touched, or nothing in the range of changes: no node need be asked.
      */
     source->done = tablet->need == 0 ||
@@ -48,7 +69,6 @@ int tablet_source_open(struct tablet_source *source, const struct table_reader_c
     message->in_key_order = read->in_key_order;
     buf_append(&message->from, read->from.data, read->from.len);
     buf_append(&message->to, read->to.data, read->to.len);
-    source->replica = first_replica(source);
     return message->from.err != 0 ? message->from.err : message->to.err;
 }
 
@@ -187,6 +207,9 @@ int tablet_source_next(struct tablet_source *source, uint32_t max, struct vector
     if (source->tablet->ready == 0)
         return tg_fail(msg, TG_UNREACHABLE, "tablet %lu has no replica that is up to date",
                        source->tablet->tablet);
+    if (!source->begun)
+        source->replica = first_replica(source);
+    source->begun = true;
     for (uint8_t tried = 0; tried < source->tablet->ready; tried++) {
         node_id node = source->tablet->replicas[source->replica];
 
@@ -203,6 +226,8 @@ int tablet_source_next(struct tablet_source *source, uint32_t max, struct vector
                  source->tablet->tablet, node, tg_err_name(err), log_quote(why.text));
         if (is_final(err))
             break;
+        if (err == TG_TIMEOUT || err == TG_UNREACHABLE || err == TG_CLOSED)
+            note_silent(source->silent, node);
         source->replica = (uint8_t)((source->replica + 1) % source->tablet->ready);
     }
     if (err != TG_CORRUPT && err != TG_CANCELED && !is_final(err))

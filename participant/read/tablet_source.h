@@ -8,23 +8,31 @@
 
 struct merge_cursor;
 
+/* Nodes that did not answer during a read: asked last from then on. Shared by its sources. */
+struct silent_nodes {
+    uint32_t count;
+    node_id nodes[NODES_MAX];
+};
+
 struct tablet_source {
     const struct table_reader_context *context;
     const struct msg_read_point_reply *point;
     const struct read_point_tablet *tablet;
     struct msg_read_tablet message; /* position moves on; its columns and schema are borrowed */
     const atomic_bool *stop;        /* may be NULL */
-    uint8_t replica;                /* index in tablet->replicas being read */
-    struct merge_cursor *cursor;    /* open while the replica is this node */
-    struct block_decoder *decoder;  /* made when a peer first answers */
+    struct silent_nodes *silent;
+    bool begun;
+    uint8_t replica;               /* index in tablet->replicas being read */
+    struct merge_cursor *cursor;   /* open while the replica is this node */
+    struct block_decoder *decoder; /* made when a peer first answers */
     bool done;
 };
 
-/* columns may hold more than the read wants (keys for ordering). Nothing is read yet. 0 or
- * TG_NOMEM. */
+/* columns may hold more than the read wants (keys for ordering). All must outlive the source.
+ * Nothing is read yet. 0 or TG_NOMEM. */
 int tablet_source_open(struct tablet_source *source, const struct table_reader_context *context,
                        const struct table_read *read, const struct read_point_tablet *tablet,
-                       const uint32_t *columns, uint32_t column_count);
+                       const uint32_t *columns, uint32_t column_count, struct silent_nodes *silent);
 void tablet_source_close(struct tablet_source *source);
 /* Fills out (cleared first) with up to max rows; 0 rows: the end. TG_UNREACHABLE: no replica could
  * serve; TG_CORRUPT: the last one asked has damaged data; TG_CANCELED: stopped; what asking another
