@@ -2,6 +2,7 @@
 /* Sealed rowsets made from rows that a test gives. */
 #include "tests/lib/rowset_maker.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "common/base/check.h"
@@ -10,9 +11,9 @@
 #include "common/proto/msg_replicate.h"
 #include "participant/store/rowset_store.h"
 
-void rowset_maker_schema(struct schema *schema, bool unique)
+static void make_schema(struct schema *schema, bool unique, struct column_type key)
 {
-    struct schema_column k = {.name = "k", .type = {.kind = TYPE_INT}, .is_key = true};
+    struct schema_column k = {.name = "k", .type = key, .is_key = true};
     struct schema_column v = {
         .name = "v", .type = {.kind = TYPE_VARCHAR, .length = 16}, .nullable = true};
 
@@ -21,6 +22,24 @@ void rowset_maker_schema(struct schema *schema, bool unique)
     TG_CHECK(schema_add_column(schema, &k, NULL) == 0);
     TG_CHECK(schema_add_column(schema, &v, NULL) == 0);
     schema->key_count = 1;
+}
+
+void rowset_maker_schema(struct schema *schema, bool unique)
+{
+    make_schema(schema, unique, (struct column_type){.kind = TYPE_INT});
+}
+
+void rowset_maker_text_schema(struct schema *schema, bool unique)
+{
+    make_schema(schema, unique, (struct column_type){.kind = TYPE_VARCHAR, .length = 120});
+}
+
+void rowset_maker_text_key(int32_t k, char out[MADE_KEY_BYTES])
+{
+    enum { COMMON = 90 };
+
+    memset(out, 'p', COMMON);
+    snprintf(out + COMMON, MADE_KEY_BYTES - COMMON, "%010d", k);
 }
 
 struct making {
@@ -41,7 +60,14 @@ static void fill(struct making *m, const struct made_row *rows, uint32_t count)
     for (uint32_t i = 0; i < count; i++) {
         int8_t sign = rows[i].deleted;
 
-        TG_CHECK(vector_append_fixed(&m->vectors[0], &rows[i].k) == 0);
+        if (type_is_bytes(m->vectors[0].type)) {
+            char key[MADE_KEY_BYTES];
+
+            rowset_maker_text_key(rows[i].k, key);
+            TG_CHECK(vector_append_bytes(&m->vectors[0], key, strlen(key)) == 0);
+        } else {
+            TG_CHECK(vector_append_fixed(&m->vectors[0], &rows[i].k) == 0);
+        }
         TG_CHECK((rows[i].v == NULL
                       ? vector_append_null(&m->vectors[1])
                       : vector_append_bytes(&m->vectors[1], rows[i].v, strlen(rows[i].v))) == 0);

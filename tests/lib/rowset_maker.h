@@ -19,6 +19,12 @@ struct made_row {
 
 /* A schema of that table; close it with schema_close. */
 void rowset_maker_schema(struct schema *schema, bool unique);
+/* The same with a key k VARCHAR(120): numbers become texts whose first 90 bytes are the same, so
+ * that neither prefixes nor cut keys can tell them apart. */
+void rowset_maker_text_schema(struct schema *schema, bool unique);
+enum { MADE_KEY_BYTES = 121 };
+/* That text. */
+void rowset_maker_text_key(int32_t k, char out[MADE_KEY_BYTES]);
 /* Writes and seals a rowset, whose digest it returns: segments[i] rows (sorted by k by the caller)
  * each, in blocks of block_rows. Ends the test on an error. */
 struct digest rowset_maker_write(struct store *store, const struct schema *schema, uint64_t tablet,

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/model/row_key.h"
 #include "common/model/rowset_block.h"
 #include "participant/read/tablet_reader.h"
 #include "tests/lib/read_node.h"
@@ -295,6 +296,53 @@ static void test_a_damaged_block_is_named(void **state)
     assert_non_null(strstr(served.sentence, "rowset 1, block 1"));
 }
 
+static void encode_key(int32_t k, struct buf *out)
+{
+    struct vector vector;
+    const struct vector *columns[] = {&vector};
+
+    vector_init(&vector, (struct column_type){.kind = TYPE_INT});
+    assert_int_equal(vector_append_fixed(&vector, &k), 0);
+    row_key_encode(columns, 1, 0, out);
+    vector_close(&vector);
+}
+
+static void test_no_block_is_loaded_that_holds_nothing_asked_for(void **state)
+{
+    struct fixture *f = *state;
+    struct served served;
+    struct buf text = BUF_INIT;
+    static const struct made_row one[] = {{1, "a", 0}, {2, "b", 0}, {3, "c", 0}};
+    static const struct made_row two[] = {{7, "needle-7", 0}, {9, "z", 0}};
+
+    read_table_load(&f->table, one, 3, 1, 1);
+    read_table_load(&f->table, two, 2, 1, 1);
+    assert_int_not_equal(read_node_damage(&f->node, "needle-7"), 0);
+    /* Before it is its turn, the damaged block is not touched, … */
+    struct msg_read_tablet message = message_of(f, 2, 0, READ_TABLET_ROWS);
+    message.row_limit = 3;
+    serve(f, &message, &served);
+    assert_int_equal(served.err, 0);
+    append_rows(f, &served, false, &text);
+    assert_string_equal(buf_cstr(&text), "1=a;2=b;3=c;");
+    served_close(&served);
+    /* … nor for keys on either side of it. */
+    message = message_of(f, 2, 0, READ_TABLET_ROWS);
+    encode_key(8, &message.from);
+    encode_key(10, &message.to);
+    serve(f, &message, &served);
+    assert_int_equal(served.err, 0);
+    buf_clear(&text);
+    append_rows(f, &served, false, &text);
+    assert_string_equal(buf_cstr(&text), "9=z;");
+    served_close(&served);
+    message = message_of(f, 2, 0, READ_TABLET_ROWS);
+    encode_key(7, &message.from);
+    serve(f, &message, &served);
+    assert_int_equal(served.err, TG_CORRUPT);
+    buf_close(&text);
+}
+
 static void refused(struct fixture *f, struct msg_read_tablet *message, int err)
 {
     struct served served;
@@ -460,6 +508,7 @@ int main(void)
         TEST_DUPLICATE(test_a_table_of_duplicates_gives_rows_load_by_load_or_sorted),
         TEST(test_a_replica_that_lacks_a_version_says_so),
         TEST(test_a_damaged_block_is_named),
+        TEST(test_no_block_is_loaded_that_holds_nothing_asked_for),
         TEST(test_messages_that_make_no_sense_are_refused),
         TEST(test_long_rows_end_an_answer_early),
         TEST(test_many_reads_at_once_each_go_on_where_they_were),

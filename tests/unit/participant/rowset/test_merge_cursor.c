@@ -23,6 +23,8 @@ struct fixture {
     struct store *store;
     struct schema unique;
     struct schema duplicate;
+    struct schema text_unique; /* with long keys that begin alike */
+    struct schema text_duplicate;
 };
 
 static int setup(void **state)
@@ -39,6 +41,8 @@ static int setup(void **state)
     assert_int_equal(store_open(f->dir.path, &options, &f->store, &msg), 0);
     rowset_maker_schema(&f->unique, true);
     rowset_maker_schema(&f->duplicate, false);
+    rowset_maker_text_schema(&f->text_unique, true);
+    rowset_maker_text_schema(&f->text_duplicate, false);
     *state = f;
     return 0;
 }
@@ -50,68 +54,96 @@ static int teardown(void **state)
     store_close(f->store);
     schema_close(&f->unique);
     schema_close(&f->duplicate);
+    schema_close(&f->text_unique);
+    schema_close(&f->text_duplicate);
     test_dir_remove(&f->dir);
     free(f);
     return 0;
 }
 
-/* Reads everything in pieces of `batch`, with a new cursor for each, into text "k=v;" or "k=-;" for
- * null. */
+static int32_t key_of(const struct vector *vector, uint32_t row)
+{
+    int32_t k;
+
+    if (vector->width > 0) {
+        memcpy(&k, vector_fixed(vector, row), sizeof k);
+        return k;
+    }
+    char text[MADE_KEY_BYTES] = "";
+    struct slice bytes = vector_bytes(vector, row);
+    memcpy(text, bytes.data, bytes.len);
+    return (int32_t)strtol(text + bytes.len - 10, NULL, 10);
+}
+
+static void append_rows(const struct vector *out, uint32_t rows, struct buf *text)
+{
+    for (uint32_t i = 0; i < rows; i++) {
+        buf_printf(text, "%d=", key_of(&out[0], i));
+        if (vector_is_null(&out[1], i))
+            buf_append_str(text, "-;");
+        else
+            buf_printf(text, "%.*s;", (int)vector_bytes(&out[1], i).len,
+                       (const char *)vector_bytes(&out[1], i).data);
+    }
+}
+
+/* Reads everything in pieces of `batch` into text "k=v;" or "k=-;" for null: with one cursor, or a
+ * new one at the last one's position for each piece. */
 static void read_text(struct fixture *f, const struct merge_input *inputs, uint32_t count,
-                      struct merge_options *options, uint32_t batch, struct buf *text)
+                      struct merge_options *options, uint32_t batch, bool reopen, struct buf *text)
 {
     uint32_t ids[] = {options->schema->columns[0].id, options->schema->columns[1].id};
+    struct merge_cursor *cursor = NULL;
     struct buf position = BUF_INIT;
     struct tg_errmsg msg = {{0}};
+    struct vector out[2];
+    struct vector versions;
     uint32_t rows;
 
     options->columns = ids;
     options->column_count = 2;
+    for (uint32_t i = 0; i < 2; i++)
+        vector_init(&out[i], options->schema->columns[i].type);
+    vector_init(&versions, (struct column_type){.kind = TYPE_BIGINT});
     do {
-        struct merge_cursor *cursor;
-        struct vector out[2];
-        struct vector versions;
-
-        assert_int_equal(merge_cursor_open(f->store, TABLET, inputs, count, options,
-                                           slice_of(position.data, position.len), &cursor, &msg),
-                         0);
+        if (cursor == NULL)
+            assert_int_equal(merge_cursor_open(f->store, TABLET, inputs, count, options,
+                                               slice_of(position.data, position.len), &cursor,
+                                               &msg),
+                             0);
         for (uint32_t i = 0; i < 2; i++)
-            vector_init(&out[i], merge_cursor_type(cursor, i));
-        vector_init(&versions, (struct column_type){.kind = TYPE_BIGINT});
+            vector_clear(&out[i]);
+        vector_clear(&versions);
         assert_int_equal(merge_cursor_next(cursor, batch, out, &versions, &rows, &msg), 0);
         assert_true(rows <= batch);
         assert_int_equal(versions.rows, rows);
-        for (uint32_t i = 0; i < rows; i++) {
-            int32_t k;
-
-            memcpy(&k, vector_fixed(&out[0], i), sizeof k);
-            buf_printf(text, "%d=", k);
-            if (vector_is_null(&out[1], i))
-                buf_append_str(text, "-;");
-            else
-                buf_printf(text, "%.*s;", (int)vector_bytes(&out[1], i).len,
-                           (const char *)vector_bytes(&out[1], i).data);
+        append_rows(out, rows, text);
+        if (rows == 0)
+            assert_true(merge_cursor_is_done(cursor));
+        if (reopen || rows == 0) {
+            buf_clear(&position);
+            merge_cursor_position(cursor, &position);
+            merge_cursor_close(cursor);
+            cursor = NULL;
         }
-        buf_clear(&position);
-        merge_cursor_position(cursor, &position);
-        merge_cursor_close(cursor);
-        for (uint32_t i = 0; i < 2; i++)
-            vector_close(&out[i]);
-        vector_close(&versions);
     } while (rows > 0);
+    for (uint32_t i = 0; i < 2; i++)
+        vector_close(&out[i]);
+    vector_close(&versions);
     buf_close(&position);
 }
 
 static void expect(struct fixture *f, const struct merge_input *inputs, uint32_t count,
                    struct merge_options options, const char *expected)
 {
-    for (uint32_t batch = 1; batch < 8192; batch = batch * 3 + 1) {
-        struct buf text = BUF_INIT;
+    for (uint32_t batch = 1; batch < 8192; batch = batch * 3 + 1)
+        for (int reopen = 0; reopen < 2; reopen++) {
+            struct buf text = BUF_INIT;
 
-        read_text(f, inputs, count, &options, batch, &text);
-        assert_string_equal(buf_cstr(&text), expected);
-        buf_close(&text);
-    }
+            read_text(f, inputs, count, &options, batch, reopen == 1, &text);
+            assert_string_equal(buf_cstr(&text), expected);
+            buf_close(&text);
+        }
 }
 
 static void test_the_newest_row_of_a_key_wins_and_deletes_take_effect(void **state)
@@ -187,75 +219,203 @@ static void test_a_missing_rowset_and_a_foreign_position_are_errors(void **state
         TG_INVALID);
 }
 
-static void encode(int32_t k, struct buf *out)
+static void encode(const struct schema *schema, int32_t k, struct buf *out)
 {
     struct vector vector;
     const struct vector *columns[] = {&vector};
 
-    vector_init(&vector, (struct column_type){.kind = TYPE_INT});
-    assert_int_equal(vector_append_fixed(&vector, &k), 0);
+    vector_init(&vector, schema->columns[0].type);
+    if (vector.width > 0) {
+        assert_int_equal(vector_append_fixed(&vector, &k), 0);
+    } else {
+        char text[MADE_KEY_BYTES];
+
+        rowset_maker_text_key(k, text);
+        assert_int_equal(vector_append_bytes(&vector, text, strlen(text)), 0);
+    }
     row_key_encode(columns, 1, 0, out);
     vector_close(&vector);
 }
 
-/* Random rowsets of several segments against an array that the newest row overwrites. */
-static void test_random_histories_read_like_the_model(void **state)
+/* Whole, and some ranges, against what the model says of them. */
+static void check_ranges(struct fixture *f, struct random_source *random,
+                         const struct merge_input *inputs, uint32_t count,
+                         struct merge_options options,
+                         void (*model)(void *data, int32_t from, int32_t to, struct buf *out),
+                         void *data)
 {
-    struct fixture *f = *state;
+    for (uint32_t round = 0; round < 4; round++) {
+        int32_t from = round == 0 ? 0 : (int32_t)random_below(random, KEYS);
+        int32_t to = round == 0 ? KEYS : (int32_t)random_below(random, KEYS + 1);
+        struct buf lower = BUF_INIT, upper = BUF_INIT, expected = BUF_INIT;
+
+        if (round > 0) {
+            encode(options.schema, from, &lower);
+            encode(options.schema, to, &upper);
+        }
+        options.from = slice_of(lower.data, lower.len);
+        options.to = slice_of(upper.data, upper.len);
+        model(data, from, to, &expected);
+        expect(f, inputs, count, options, buf_cstr(&expected));
+        buf_close(&lower);
+        buf_close(&upper);
+        buf_close(&expected);
+    }
+}
+
+enum { ROWSETS = 12 };
+
+struct unique_model {
+    char value[KEYS][16];
+    bool present[KEYS];
+};
+
+static void unique_range(void *data, int32_t from, int32_t to, struct buf *out)
+{
+    const struct unique_model *model = data;
+
+    for (int32_t k = from; k < to; k++)
+        if (model->present[k])
+            buf_printf(out, "%d=%s;", k, model->value[k]);
+}
+
+/* Random rowsets of several segments against an array that the newest row overwrites. Some have no
+ * deletes, and some cover a few keys only. */
+static void check_unique(struct fixture *f, const struct schema *schema, uint64_t seed)
+{
     struct random_seeded random;
-    char model[KEYS][16] = {{0}};
-    bool present[KEYS] = {false};
-    struct merge_input inputs[12];
-    static char texts[12 * KEYS * 2][16];
+    struct unique_model model = {{{0}}, {0}};
+    struct merge_input inputs[ROWSETS];
+    static char texts[ROWSETS * KEYS * 2][16];
     uint32_t text_count = 0;
 
-    random_seeded_init(&random, 20260131);
-    for (uint32_t n = 0; n < 12; n++) {
+    random_seeded_init(&random, seed);
+    for (uint32_t n = 0; n < ROWSETS; n++) {
         struct made_row rows[KEYS * 2];
         uint32_t segments[2] = {0, 0};
         uint32_t count = 0;
+        bool deletes = random_below(&random.source, 2) == 0;
+        bool narrow = random_below(&random.source, 2) == 0;
+        int32_t low = narrow ? (int32_t)random_below(&random.source, KEYS - 10) : 0;
 
         for (uint32_t s = 0; s < 2; s++)
-            for (int32_t k = 0; k < KEYS; k++) {
-                if (random_below(&random.source, 3) != 0)
+            for (int32_t k = low; k < (narrow ? low + 10 : KEYS); k++) {
+                if (!narrow && random_below(&random.source, 3) != 0)
                     continue;
                 char *text = texts[text_count++];
-                bool deleted = random_below(&random.source, 4) == 0;
+                bool deleted = deletes && random_below(&random.source, 3) == 0;
 
                 snprintf(text, 16, "%u.%u.%d", n, s, k);
                 rows[count++] = (struct made_row){k, text, deleted};
                 segments[s]++;
-                present[k] = !deleted;
-                snprintf(model[k], 16, "%s", text);
+                model.present[k] = !deleted;
+                snprintf(model.value[k], 16, "%s", text);
             }
-        rowset_maker_write(f->store, &f->unique, TABLET, 100 + n, rows, segments, 2,
+        rowset_maker_write(f->store, schema, TABLET, 100 + n, rows, segments, 2,
                            1 + (uint32_t)random_below(&random.source, 9));
         inputs[n] = (struct merge_input){n + 1, 100 + n};
-        for (uint32_t round = 0; round < 4; round++) {
-            int32_t from = (int32_t)random_below(&random.source, KEYS);
-            int32_t to = (int32_t)random_below(&random.source, KEYS + 1);
-            struct merge_options options = {
-                .schema = &f->unique, .merge = true, .newest_wins = true};
-            struct buf lower = BUF_INIT, upper = BUF_INIT, expected = BUF_INIT;
-
-            if (round == 0) {
-                from = 0;
-                to = KEYS;
-            } else {
-                encode(from, &lower);
-                encode(to, &upper);
-                options.from = slice_of(lower.data, lower.len);
-                options.to = slice_of(upper.data, upper.len);
-            }
-            for (int32_t k = from; k < to; k++)
-                if (present[k])
-                    buf_printf(&expected, "%d=%s;", k, model[k]);
-            expect(f, inputs, n + 1, options, buf_cstr(&expected));
-            buf_close(&lower);
-            buf_close(&upper);
-            buf_close(&expected);
-        }
+        check_ranges(f, &random.source, inputs, n + 1,
+                     (struct merge_options){.schema = schema, .merge = true, .newest_wins = true},
+                     unique_range, &model);
     }
+}
+
+static void test_random_histories_read_like_the_model(void **state)
+{
+    struct fixture *f = *state;
+
+    check_unique(f, &f->unique, 20260131);
+}
+
+static void test_long_keys_that_begin_alike_are_told_apart(void **state)
+{
+    struct fixture *f = *state;
+
+    check_unique(f, &f->text_unique, 20260201);
+}
+
+struct duplicate_model {
+    uint32_t count;
+    struct {
+        int32_t k;
+        uint32_t rank; /* of its run */
+        uint32_t at;   /* in its run */
+    } rows[ROWSETS * KEYS * 2];
+};
+
+static int compare_duplicates(const void *a, const void *b)
+{
+    const int32_t *x = a, *y = b;
+
+    for (int i = 0; i < 3; i++)
+        if (x[i] != y[i])
+            return x[i] < y[i] ? -1 : 1;
+    return 0;
+}
+
+static void duplicate_range(void *data, int32_t from, int32_t to, struct buf *out)
+{
+    struct duplicate_model *model = data;
+
+    for (uint32_t i = 0; i < model->count; i++)
+        if (model->rows[i].k >= from && model->rows[i].k < to)
+            buf_printf(out, "%d=%u.%u;", model->rows[i].k, model->rows[i].rank, model->rows[i].at);
+}
+
+/* Few distinct keys, so that one key fills blocks and spans runs: every row once, equal keys oldest
+ * run first. */
+static void check_duplicates(struct fixture *f, const struct schema *schema, uint64_t seed)
+{
+    static struct duplicate_model model;
+    static char texts[ROWSETS * KEYS * 2][16];
+    struct random_seeded random;
+    struct merge_input inputs[ROWSETS];
+    uint32_t rank = 0;
+
+    model.count = 0;
+    random_seeded_init(&random, seed);
+    for (uint32_t n = 0; n < ROWSETS; n++) {
+        struct made_row rows[KEYS * 2];
+        uint32_t segments[2];
+        uint32_t count = 0;
+
+        for (uint32_t s = 0; s < 2; s++, rank++) {
+            int32_t k = (int32_t)random_below(&random.source, 5);
+
+            segments[s] = 1 + (uint32_t)random_below(&random.source, KEYS - 1);
+            for (uint32_t at = 0; at < segments[s]; at++) {
+                k += random_below(&random.source, 6) == 0;
+                char *text = texts[model.count];
+
+                snprintf(text, 16, "%u.%u", rank, at);
+                rows[count++] = (struct made_row){k, text, false};
+                model.rows[model.count].k = k;
+                model.rows[model.count].rank = rank;
+                model.rows[model.count++].at = at;
+            }
+        }
+        rowset_maker_write(f->store, schema, TABLET, 200 + n, rows, segments, 2,
+                           1 + (uint32_t)random_below(&random.source, 9));
+        inputs[n] = (struct merge_input){n + 1, 200 + n};
+        qsort(model.rows, model.count, sizeof model.rows[0], compare_duplicates);
+        check_ranges(f, &random.source, inputs, n + 1,
+                     (struct merge_options){.schema = schema, .merge = true}, duplicate_range,
+                     &model);
+    }
+}
+
+static void test_random_duplicates_come_sorted_and_each_once(void **state)
+{
+    struct fixture *f = *state;
+
+    check_duplicates(f, &f->duplicate, 5);
+}
+
+static void test_duplicates_of_long_keys_come_sorted_and_each_once(void **state)
+{
+    struct fixture *f = *state;
+
+    check_duplicates(f, &f->text_duplicate, 6);
 }
 
 int main(void)
@@ -269,6 +429,12 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_a_missing_rowset_and_a_foreign_position_are_errors,
                                         setup, teardown),
         cmocka_unit_test_setup_teardown(test_random_histories_read_like_the_model, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_long_keys_that_begin_alike_are_told_apart, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(test_random_duplicates_come_sorted_and_each_once, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(test_duplicates_of_long_keys_come_sorted_and_each_once,
+                                        setup, teardown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
