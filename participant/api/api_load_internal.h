@@ -3,6 +3,8 @@
 #ifndef TG_PARTICIPANT_API_API_LOAD_INTERNAL_H
 #define TG_PARTICIPANT_API_API_LOAD_INTERNAL_H
 
+#include <pthread.h>
+
 #include "common/model/ids.h"
 #include "participant/api/api_load.h"
 #include "participant/ingest/load_calls.h"
@@ -18,6 +20,9 @@ struct api_load {
     struct stream_load_context context;
     struct load_pool *pool;
     struct error_logs *errors;
+    pthread_mutex_t lock;
+    pthread_cond_t ended; /* uploads became 0 */
+    uint32_t uploads;     /* under lock: loads from their head to their end */
     char address[ADDRESS_BYTES];
 };
 

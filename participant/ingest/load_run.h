@@ -15,6 +15,7 @@ struct load_run {
     struct load_source *source;
     struct load_result *result;
     struct live_request live;
+    bool is_live; /* listed */
     void (*stop_wake)(void *ctx);
     void *stop_ctx;
     uint64_t epoch;
@@ -22,6 +23,8 @@ struct load_run {
     uint64_t start_ms;
     uint64_t deadline_ms;
     struct msg_txn_begin_reply plan;
+    struct buf begin_reply; /* of a begin that the caller made: not empty if it went well */
+    uint64_t done_ms;       /* when the report was made */
     bool begun;
     struct error_log log;
     struct row_mapping mapping;
@@ -36,9 +39,15 @@ int load_run_check(struct load_run *run, struct tg_errmsg *msg);
 
 /* ---- the coordinators (load_txn.c) ---- */
 
-/* Begins. 0; TG_LABEL_EXISTS (result->txn, existing are set); TG_UNKNOWN_OUTCOME; other verdicts
- * with the client's message in run->msg. */
+/* The begin message. TG_NOMEM, TG_NOT_FOUND (no table can have such a name; run->msg says so). */
+int load_txn_begin_message(struct load_run *run, struct buf *head);
+/* Begins, unless run->begin_reply tells that it was done. 0; TG_LABEL_EXISTS (result->txn, existing
+ * are set); TG_UNKNOWN_OUTCOME; other verdicts with the client's message in run->msg. */
 int load_txn_begin(struct load_run *run);
+/* The report, as message. TG_NOMEM. */
+int load_txn_done_message(struct load_run *run, struct buf *head);
+/* Takes the coordinators' answer to it. False if it is not the last word. */
+bool load_txn_done_reply(struct load_run *run, struct slice head);
 /* Reports the load and, as its options say, precommits or commits. 0: result->status is set. Other:
  * run->msg; the transaction may be in any state: load_txn_fail finds out. */
 int load_txn_done(struct load_run *run);

@@ -91,7 +91,7 @@ static void copy_text(char *to, size_t size, const char *from)
     to[len] = 0;
 }
 
-int load_txn_begin(struct load_run *run)
+int load_txn_begin_message(struct load_run *run, struct buf *head)
 {
     const struct load_options *options = run->options;
     struct msg_txn_begin message = {.node = run->node,
@@ -100,9 +100,6 @@ int load_txn_begin(struct load_run *run)
                                     .join = options->join,
                                     .two_phase = options->two_phase_commit,
                                     .timeout_ms = options->timeout_ms};
-    struct buf head = BUF_INIT;
-    struct buf reply = BUF_INIT;
-    struct tg_errmsg sentence = {{0}};
 
     if (strlen(run->request->db) >= NAME_BYTES || strlen(run->request->table) >= NAME_BYTES)
         return tg_fail(&run->msg, TG_NOT_FOUND,
@@ -113,13 +110,35 @@ int load_txn_begin(struct load_run *run)
     copy_text(message.table, sizeof message.table, run->request->table);
     copy_text(message.label, sizeof message.label, options->label);
     copy_text(message.user, sizeof message.user, run->request->user);
-    msg_txn_begin_encode(&message, &head);
-    int err = head.err != 0 ? TG_NOMEM
-                            : call_until(run, MSG_TXN_BEGIN, &head, run->deadline_ms, true, &reply,
-                                         &sentence);
+    msg_txn_begin_encode(&message, head);
+    return head->err != 0 ? tg_fail(&run->msg, TG_NOMEM, "[INTERNAL_ERROR]out of memory") : 0;
+}
+
+/* Asks until there is an answer. */
+static int ask_begin(struct load_run *run, struct buf *reply, struct tg_errmsg *sentence)
+{
+    struct buf head = BUF_INIT;
+    int err = load_txn_begin_message(run, &head);
+
+    if (err != 0)
+        tg_fail(sentence, err, "%s", run->msg.text);
+    else
+        err = call_until(run, MSG_TXN_BEGIN, &head, run->deadline_ms, true, reply, sentence);
+    buf_close(&head);
+    return err;
+}
+
+int load_txn_begin(struct load_run *run)
+{
+    struct buf reply = run->begin_reply;
+    struct tg_errmsg sentence = {{0}};
+    int err = 0;
+
+    buf_init(&run->begin_reply);
+    if (reply.len == 0)
+        err = ask_begin(run, &reply, &sentence);
     bool has_reply = (err == 0 || err == TG_LABEL_EXISTS) &&
                      msg_txn_begin_reply_decode(slice_of(reply.data, reply.len), &run->plan) == 0;
-    buf_close(&head);
     buf_close(&reply);
     if (err == 0 && !has_reply)
         err = TG_UNKNOWN_OUTCOME;
@@ -128,7 +147,7 @@ int load_txn_begin(struct load_run *run)
         tg_fail(&run->msg, err,
                 "[LABEL_ALREADY_EXISTS]" FROM_COORDINATOR
                 "Label [%s] has already been used, relate to txn [%" PRIu64 "], status [%s].",
-                options->label, run->plan.txn, txn_state_name(run->plan.state));
+                run->options->label, run->plan.txn, txn_state_name(run->plan.state));
         return err;
     }
     if (err != 0) {
@@ -220,29 +239,58 @@ static bool take_state(struct load_run *run, enum txn_state state)
     return true;
 }
 
+/* Makes the report and its encoding; close both either way. */
+static int make_done(struct load_run *run, struct msg_load_done *message, struct buf *head)
+{
+    *message = (struct msg_load_done){.node = run->node,
+                                      .epoch = run->epoch,
+                                      .request_id = run->live.id,
+                                      .txn = run->plan.txn,
+                                      .rowset = run->plan.rowset,
+                                      .placement_epoch = run->plan.placement_epoch,
+                                      .finish = finish_of(run->options),
+                                      .rows = run->router.rows,
+                                      .bytes = run->source->received};
+    int err = make_report(run, message);
+
+    if (message->finish == LOAD_FINISH_COMMIT && run->context->publish_wait_ms > 0)
+        message->wait_visible_ms = LOAD_VISIBLE_SLICE_MS;
+    if (err != 0)
+        return err;
+    msg_load_done_encode(message, head);
+    return head->err;
+}
+
+int load_txn_done_message(struct load_run *run, struct buf *head)
+{
+    struct msg_load_done message;
+    int err = make_done(run, &message, head);
+
+    msg_load_done_close(&message);
+    return err;
+}
+
+bool load_txn_done_reply(struct load_run *run, struct slice head)
+{
+    struct msg_txn_reply state;
+
+    if (msg_txn_reply_decode(head, &state) != 0)
+        return false;
+    /* Committed only: whoever may wait asks until it is visible. */
+    if (finish_of(run->options) == LOAD_FINISH_COMMIT && state.state == TXN_COMMITTED)
+        return false;
+    return take_state(run, state.state);
+}
+
 int load_txn_done(struct load_run *run)
 {
-    struct msg_load_done message = {.node = run->node,
-                                    .epoch = run->epoch,
-                                    .request_id = run->live.id,
-                                    .txn = run->plan.txn,
-                                    .rowset = run->plan.rowset,
-                                    .placement_epoch = run->plan.placement_epoch,
-                                    .finish = finish_of(run->options),
-                                    .rows = run->router.rows,
-                                    .bytes = run->source->received};
+    struct msg_load_done message;
     struct buf head = BUF_INIT;
     struct buf reply = BUF_INIT;
     struct msg_txn_reply state = {0};
     struct tg_errmsg sentence = {{0}};
-    int err = make_report(run, &message);
+    int err = make_done(run, &message, &head);
 
-    if (message.finish == LOAD_FINISH_COMMIT && run->context->publish_wait_ms > 0)
-        message.wait_visible_ms = LOAD_VISIBLE_SLICE_MS;
-    if (err == 0) {
-        msg_load_done_encode(&message, &head);
-        err = head.err;
-    }
     if (err == 0)
         err = call_until(run, MSG_LOAD_DONE, &head, run->deadline_ms, true, &reply, &sentence);
     if (err == 0 && msg_txn_reply_decode(slice_of(reply.data, reply.len), &state) != 0)

@@ -4,6 +4,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "common/base/log.h"
@@ -41,36 +42,42 @@ static void say(struct load_run *run, enum load_status status)
     snprintf(run->result->message, sizeof run->result->message, "%s", run->msg.text);
 }
 
-/* Everything between begin and the transaction's fate. */
-static void run_begun(struct load_run *run)
+/* Reports, and waits for what the log says. */
+static void report(struct load_run *run)
+{
+    if (load_txn_done(run) != 0)
+        load_txn_fail(run);
+    else if (!run->options->two_phase_commit)
+        run->result->commit_ms = now_ms(run) - run->done_ms;
+}
+
+/* Everything between begin and the report. False: the transaction's fate is decided. */
+static bool run_begun(struct load_run *run)
 {
     uint64_t began = now_ms(run);
     int err = load_body_run(run);
 
-    run->result->write_ms = now_ms(run) - began - run->result->read_ms;
-    if (err == 0) {
-        began = now_ms(run);
-        err = load_txn_done(run);
-        if (!run->options->two_phase_commit)
-            run->result->commit_ms = now_ms(run) - began;
-    }
+    run->done_ms = now_ms(run);
+    run->result->write_ms = run->done_ms - began - run->result->read_ms;
     if (err != 0)
         load_txn_fail(run);
+    return err == 0;
 }
 
-static void run_live(struct load_run *run)
+static bool run_live(struct load_run *run)
 {
     int err = load_txn_begin(run);
 
     run->result->begin_ms = now_ms(run) - run->start_ms;
     if (err == 0)
-        run_begun(run);
-    else if (err == TG_LABEL_EXISTS)
+        return run_begun(run);
+    if (err == TG_LABEL_EXISTS)
         say(run, LOAD_LABEL_EXISTS);
     else if (err == TG_UNKNOWN_OUTCOME)
         load_txn_fail(run);
     else
         say(run, LOAD_FAIL);
+    return false;
 }
 
 static void finish(struct load_run *run)
@@ -91,6 +98,7 @@ static void finish(struct load_run *run)
     row_converter_close(&run->converter);
     row_mapping_close(&run->mapping);
     msg_txn_begin_reply_close(&run->plan);
+    buf_close(&run->begin_reply);
     error_log_close(&run->log);
 }
 
@@ -107,42 +115,109 @@ static void log_end(const struct load_run *run)
              r->loaded_rows, r->filtered_rows, r->bytes, r->load_ms, log_quote(r->message));
 }
 
+int stream_load_open(struct stream_load_context *context, const struct load_request *request,
+                     struct load_source *source, void (*stop_wake)(void *ctx), void *ctx,
+                     struct load_result *result, struct load_run **out)
+{
+    struct load_run *run = calloc(1, sizeof *run);
+
+    *result = (struct load_result){.status = LOAD_FAIL};
+    if (run == NULL) {
+        snprintf(result->message, sizeof result->message, "[INTERNAL_ERROR]out of memory");
+        return TG_NOMEM;
+    }
+    run->context = context;
+    run->request = request;
+    run->options = request->options;
+    run->source = source;
+    run->result = result;
+    run->live.on_stop = on_stop;
+    run->live.data = run;
+    run->stop_wake = stop_wake;
+    run->stop_ctx = ctx;
+    run->mapping.sign_field = -1;
+    run->start_ms = now_ms(run);
+    run->deadline_ms = run->start_ms + request->options->timeout_ms;
+    run->node = atomic_load(&context->identity->node);
+    run->epoch = atomic_load(&context->identity->epoch);
+    msg_txn_begin_reply_init(&run->plan);
+    error_log_init(&run->log, context->errors);
+    atomic_fetch_add(&context->active, 1);
+    int err = 0;
+    if (run->node == 0)
+        err =
+            tg_fail(&run->msg, TG_BUSY, "[INTERNAL_ERROR]this node has not joined its cluster yet");
+    else if ((err = live_requests_begin(context->live, &run->live)) != 0)
+        tg_fail(&run->msg, err, "[INTERNAL_ERROR]too many loads run on this node");
+    if (err != 0) {
+        say(run, LOAD_FAIL);
+        run->is_live = false;
+        stream_load_close(run);
+        return err;
+    }
+    run->is_live = true;
+    *out = run;
+    return 0;
+}
+
+int stream_load_begin_message(struct load_run *run, struct buf *head)
+{
+    return load_txn_begin_message(run, head);
+}
+
+void stream_load_began(struct load_run *run, int err, struct slice head)
+{
+    if (err == 0)
+        buf_append(&run->begin_reply, head.data, head.len);
+    if (err != 0 || run->begin_reply.err != 0)
+        buf_close(&run->begin_reply); /* stream_load_work asks itself */
+}
+
+bool stream_load_work(struct load_run *run, struct buf *done)
+{
+    if (!run_live(run))
+        return false;
+    if (done == NULL || load_txn_done_message(run, done) != 0) {
+        report(run);
+        return false;
+    }
+    return true;
+}
+
+bool stream_load_done(struct load_run *run, int err, struct slice head)
+{
+    if (err != 0 || !load_txn_done_reply(run, head))
+        return false;
+    if (!run->options->two_phase_commit)
+        run->result->commit_ms = now_ms(run) - run->done_ms;
+    return true;
+}
+
+void stream_load_report(struct load_run *run)
+{
+    report(run);
+}
+
+void stream_load_close(struct load_run *run)
+{
+    if (run->is_live)
+        live_requests_end(run->context->live, &run->live);
+    atomic_fetch_sub(&run->context->active, 1);
+    finish(run);
+    log_end(run);
+    free(run);
+}
+
 enum load_status stream_load_run(struct stream_load_context *context,
                                  const struct load_request *request, struct load_source *source,
                                  void (*stop_wake)(void *ctx), void *ctx,
                                  struct load_result *result)
 {
-    struct load_run run = {.context = context,
-                           .request = request,
-                           .options = request->options,
-                           .source = source,
-                           .result = result,
-                           .live = {.on_stop = on_stop},
-                           .stop_wake = stop_wake,
-                           .stop_ctx = ctx,
-                           .mapping = {.sign_field = -1}};
+    struct load_run *run;
 
-    *result = (struct load_result){.status = LOAD_FAIL};
-    run.live.data = &run;
-    run.start_ms = now_ms(&run);
-    run.deadline_ms = run.start_ms + request->options->timeout_ms;
-    run.node = atomic_load(&context->identity->node);
-    run.epoch = atomic_load(&context->identity->epoch);
-    msg_txn_begin_reply_init(&run.plan);
-    error_log_init(&run.log, context->errors);
-    atomic_fetch_add(&context->active, 1);
-    if (run.node == 0) {
-        tg_fail(&run.msg, TG_BUSY, "[INTERNAL_ERROR]this node has not joined its cluster yet");
-        say(&run, LOAD_FAIL);
-    } else if (live_requests_begin(context->live, &run.live) != 0) {
-        tg_fail(&run.msg, TG_LIMIT, "[INTERNAL_ERROR]too many loads run on this node");
-        say(&run, LOAD_FAIL);
-    } else {
-        run_live(&run);
-        live_requests_end(context->live, &run.live);
+    if (stream_load_open(context, request, source, stop_wake, ctx, result, &run) == 0) {
+        (void)stream_load_work(run, NULL);
+        stream_load_close(run);
     }
-    atomic_fetch_sub(&context->active, 1);
-    finish(&run);
-    log_end(&run);
     return result->status;
 }

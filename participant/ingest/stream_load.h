@@ -16,6 +16,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "common/base/buf.h"
 #include "common/base/clock.h"
 #include "common/model/txn.h"
 #include "participant/ingest/error_log.h"
@@ -81,6 +82,35 @@ struct load_result {
     uint64_t write_ms;  /* making and sending rows */
     uint64_t commit_ms; /* LOAD_FINISH_COMMIT: reporting and waiting */
 };
+
+/* A load in steps, for a caller with an event loop: the calls to the coordinators at both ends are
+ * then the loop's, and a thread is only needed for what lies between.
+ *
+ *   open ─▶ begin_message … began ─▶ work ─▶ (true) … done ─▶ (true)  close
+ *                                      │ false            │ false
+ *                                      ▼                  ▼
+ *                                    close             report ─▶ close
+ *
+ * work and report block, the others do not. Every call is idempotent at the coordinators, so an
+ * answer that is none, or not the last word, costs nothing but asking again: by work and report. */
+struct load_run;
+
+/* 0, or an error: then result is complete and there is nothing to close. The arguments, as those of
+ * stream_load_run, must outlive the load. */
+int stream_load_open(struct stream_load_context *context, const struct load_request *request,
+                     struct load_source *source, void (*stop_wake)(void *ctx), void *ctx,
+                     struct load_result *result, struct load_run **run);
+/* MSG_TXN_BEGIN for one attempt of at most LOAD_CALL_MS. On failure go on with work, which says
+ * why. */
+int stream_load_begin_message(struct load_run *run, struct buf *head);
+void stream_load_began(struct load_run *run, int err, struct slice head);
+/* True: all is sealed, and `done` is MSG_LOAD_DONE for one attempt. False: result is complete. */
+bool stream_load_work(struct load_run *run, struct buf *done);
+/* True: result is complete. */
+bool stream_load_done(struct load_run *run, int err, struct slice head);
+void stream_load_report(struct load_run *run);
+/* Completes the result's figures; frees. */
+void stream_load_close(struct load_run *run);
 
 /* Runs the load to its end; blocks. stop_wake (may be NULL) is called, from any thread, when the
  * load is told to stop while it may be waiting in source->read. Returns result->status. */
