@@ -262,10 +262,10 @@ static void an_oversize_head_is_refused(void **state)
 
 static void what_is_no_http_is_answered_400_or_hung_up_on(void **state)
 {
+    static const char bad_length[] = "PUT /api/d/t/_stream_load HTTP/1.1\r\n"
+                                     "Content-Length: many\r\n\r\n";
     static const char *const heads[] = {"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n",
-                                        "HELO example\r\n\r\n", "GET\r\n\r\n",
-                                        "PUT /api/d/t/_stream_load HTTP/1.1\r\nContent-Length: "
-                                        "many\r\n\r\n"};
+                                        "HELO example\r\n\r\n", "GET\r\n\r\n", bad_length};
 
     (void)state;
     for (size_t i = 0; i < sizeof heads / sizeof heads[0]; i++) {

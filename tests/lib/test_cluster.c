@@ -195,8 +195,45 @@ void test_cluster_start(struct test_cluster *cluster, unsigned coordinators, uns
     read_nodes(cluster);
 }
 
+/* Words that no node may ever log: a sanitizer's finding, a broken invariant. */
+static const char *find_alarm(const struct test_cluster *cluster, const char *node)
+{
+    static const char *const alarms[] = {"Sanitizer", "runtime error:", "check failed:"};
+    char log[TEST_PATH_SIZE];
+    char name[64];
+
+    snprintf(name, sizeof name, "c/%s/log", node);
+    if (access(test_dir_path(&cluster->dir, name, log), R_OK) != 0)
+        return NULL;
+    for (size_t i = 0; i < sizeof alarms / sizeof alarms[0]; i++)
+        if (test_cluster_logged(cluster, node, alarms[i]))
+            return alarms[i];
+    return NULL;
+}
+
+static void print_alarms(const struct test_cluster *cluster, const char *kind, unsigned count,
+                         bool *found)
+{
+    for (unsigned i = 1; i <= count; i++) {
+        char node[32];
+        char name[64];
+        size_t len;
+
+        snprintf(node, sizeof node, "%s-%u", kind, i);
+        if (find_alarm(cluster, node) == NULL)
+            continue;
+        snprintf(name, sizeof name, "c/%s/log", node);
+        char *log = test_dir_read(&cluster->dir, name, &len);
+        fprintf(stderr, "---- %s ----\n%s\n", node, log + (len > 8000 ? len - 8000 : 0));
+        free(log);
+        *found = true;
+    }
+}
+
 void test_cluster_end(struct test_cluster *cluster)
 {
+    bool alarm = false;
+
     if (cluster->dir.path[0] == '\0')
         return;
     for (unsigned i = 0; i < cluster->coordinator_count; i++)
@@ -207,11 +244,15 @@ void test_cluster_end(struct test_cluster *cluster)
             kill((pid_t)cluster->participants[i].pid, SIGCONT);
     run_tool(cluster, "stop", "");
     dismiss_guard(cluster);
+    print_alarms(cluster, "coordinator", cluster->coordinator_count, &alarm);
+    print_alarms(cluster, "participant", cluster->participant_count, &alarm);
     if (getenv("TIDEGATE_KEEP") != NULL)
         fprintf(stderr, "kept: %s\n", cluster->dir.path);
     else
         test_dir_remove(&cluster->dir);
     memset(cluster, 0, sizeof *cluster);
+    if (alarm)
+        fail_msg("a node broke an invariant, or a sanitizer found something");
 }
 
 void test_cluster_kill(struct test_cluster *cluster, const char *node)

@@ -34,7 +34,8 @@ struct test_cluster {
 void test_cluster_start(struct test_cluster *cluster, unsigned coordinators, unsigned participants,
                         const char *options);
 /* Stops everything and removes the directory (not with TIDEGATE_KEEP=1 in the environment). Also
- * for a cluster that did not start. */
+ * for a cluster that did not start. Fails the test if a node's log tells of a broken invariant or a
+ * sanitizer's finding. */
 void test_cluster_end(struct test_cluster *cluster);
 
 /* Orders of the tool; node is "coordinator-2", "participant-1" or "leader". End the test if they
