@@ -108,9 +108,10 @@ static void heartbeat_answered(void *data, struct msg_heartbeat_reply *reply)
 
     for (uint32_t i = 0; i < reply->stopped_count; i++)
         live_requests_stop(p->requests, reply->stopped[i]);
-    for (uint32_t i = 0; i < reply->dead_count; i++)
+    /* Heartbeats go on until the loads have ended; the collector ends with the other workers. */
+    for (uint32_t i = 0; i < reply->dead_count && !p->stopping; i++)
         gc_drop_txn(p->gc, reply->dead[i]);
-    for (uint32_t i = 0; i < reply->dropped_count; i++)
+    for (uint32_t i = 0; i < reply->dropped_count && !p->stopping; i++)
         gc_drop_tablet(p->gc, reply->dropped[i]);
     rowset_store_set_low_water(p->store, reply->txn_low_water);
     msg_heartbeat_reply_close(reply);
@@ -323,6 +324,7 @@ static void http_closed(void *data)
     struct participant *p = data;
 
     p->http = NULL;
+    p->handlers.readers = NULL; /* peers go elsewhere from now on */
     p->closing = (struct loop_work){.work = close_workers, .done = workers_closed, .data = p};
     if (loop_work_start(p->loop, &p->closing) != 0)
         loop_stop(p->loop);
