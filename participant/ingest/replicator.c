@@ -135,9 +135,11 @@ static void answered(struct sent *sent, int err)
         core->sealed[sent->buckets[i]] |= sent->bits[i];
     /* To wake the load for each of its last answers would cost more than they do; how many make a
      * quorum it looks at every WAIT_SLICE_MS. */
-    if (!core->sealing || core->unanswered == 0 || err != 0)
-        pthread_cond_signal(&core->changed);
+    bool wake = !core->sealing || core->unanswered == 0 || err != 0;
     pthread_mutex_unlock(&core->lock);
+    /* Without the lock, which the woken thread takes first. The core is still ours. */
+    if (wake)
+        pthread_cond_signal(&core->changed);
     core_release(core);
     free(sent->buckets);
     free(sent->bits);
