@@ -13,9 +13,6 @@
 #include "participant/read/table_reader.h"
 
 enum {
-    READ_STREAM_BYTES = 256 * 1024,     /* handed to the loop at a time */
-    READ_AHEAD_BYTES = 2 * 1024 * 1024, /* written ahead of a slow client */
-    READ_STALL_MS = 60000,              /* a client that takes nothing for so long is given up */
     READ_POINT_TIMEOUT_MS = 10000,
     READ_QUEUE_MAX = 4096, /* reads waiting for a thread; more are refused with 503 */
     READ_CHANGES_BYTES_MAX = 16 * 1024 * 1024 /* a limited answer of _changes, kept whole, ends

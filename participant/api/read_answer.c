@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "common/base/json.h"
-#include "participant/api/api_read.h"
 
 struct answering {
     const struct read_request *request;

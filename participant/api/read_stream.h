@@ -11,6 +11,12 @@
 #include "common/net/http_server.h"
 #include "common/net/loop.h"
 
+enum {
+    READ_STREAM_BYTES = 256 * 1024,     /* handed to the loop at a time */
+    READ_AHEAD_BYTES = 2 * 1024 * 1024, /* written ahead of a slow client */
+    READ_STALL_MS = 60000               /* a client that takes nothing for so long is given up */
+};
+
 struct read_stream;
 
 /* On the loop. NULL on TG_NOMEM. on_close of the exchange is the stream's. */
