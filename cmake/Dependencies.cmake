@@ -41,7 +41,6 @@ tidegate_pkg(lmdb lmdb)
 # Debian 13's msgpack-c.pc names a relative include folder, which CMake refuses.
 tidegate_found(msgpack msgpack.h msgpack-c msgpackc)
 tidegate_pkg(lz4 liblz4)
-tidegate_pkg(zstd libzstd)
 tidegate_pkg(zlib zlib)
 tidegate_pkg(xxhash libxxhash)
 tidegate_pkg(inih inih)

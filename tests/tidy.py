@@ -73,7 +73,6 @@ FOREIGN = {
     "lz4.h": ["common/base", "common/model"],
     "lz4hc.h": ["common/base", "common/model"],
     "lz4frame.h": ["common/base", "common/model"],
-    "zstd.h": ["common/model"],
     "zlib.h": ["participant/ingest"],
     "archive.h": ["participant/ingest"],
     "archive_entry.h": ["participant/ingest"],
