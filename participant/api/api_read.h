@@ -14,9 +14,7 @@
 
 enum {
     READ_POINT_TIMEOUT_MS = 10000,
-    READ_QUEUE_MAX = 4096, /* reads waiting for a thread; more are refused with 503 */
-    READ_CHANGES_BYTES_MAX = 16 * 1024 * 1024 /* a limited answer of _changes, kept whole, ends
-                                                 early here: its token says where */
+    READ_QUEUE_MAX = 4096 /* reads waiting for a thread; more are refused with 503 */
 };
 
 struct api_read;

@@ -10,6 +10,12 @@
 #include "participant/read/read_request.h"
 #include "participant/read/table_reader.h"
 
+enum {
+    READ_CHANGES_BYTES_MAX =
+        16 * 1024 *
+        1024 /* a limited answer of _changes, kept whole, ends early here: its token says where */
+};
+
 /* 0: rest holds what is left to write before the end. Else the read failed; what was written so far
  * must not look whole. */
 int read_answer_run(const struct table_reader_context *context, const struct read_request *request,
