@@ -20,7 +20,15 @@
 
 /* ---- taking rows ---- */
 
-static int take(struct merge_cursor *c, uint32_t run, uint32_t row, uint32_t count)
+struct batch {
+    uint32_t max;
+    struct vector *out;
+    struct vector *versions;
+    uint32_t *rows;
+    struct tg_errmsg *msg;
+};
+
+static int add_stretch(struct merge_cursor *c, uint32_t run, uint32_t row, uint32_t count)
 {
     if (c->stretch_count > 0) {
         struct merge_stretch *last = &c->stretches[c->stretch_count - 1];
@@ -45,10 +53,9 @@ static int take(struct merge_cursor *c, uint32_t run, uint32_t row, uint32_t cou
 
 /* How many of `count` rows still fit the batch, at least one while it is empty. Rows of narrow
  * blocks count as their average: a block of them is small as a whole. */
-static uint32_t fit(struct merge_cursor *c, uint32_t run, uint32_t row, uint32_t count)
+static uint32_t fit(struct merge_cursor *c, const struct run_cursor *r, uint32_t count)
 {
     enum { NARROW_ROW_BYTES = 512 };
-    const struct run_cursor *r = &c->runs[run];
     uint32_t n = 0;
 
     if (r->row_bytes <= NARROW_ROW_BYTES) {
@@ -59,10 +66,25 @@ static uint32_t fit(struct merge_cursor *c, uint32_t run, uint32_t row, uint32_t
         for (uint32_t i = 0; i < c->plan.column_count; i++)
             c->batch_bytes += r->vectors[i].width > 0 || r->vectors[i].rows == 0
                                   ? r->vectors[i].width
-                                  : vector_bytes(&r->vectors[i], row + n).len;
+                                  : vector_bytes(&r->vectors[i], r->row + n).len;
         n++;
     }
     return n;
+}
+
+/* Takes up to count rows from the run's current one on, as many as fit, and steps behind them. */
+static int take(struct merge_cursor *c, uint32_t run, uint32_t count, const struct batch *batch)
+{
+    struct run_cursor *r = &c->runs[run];
+    int err = run_cursor_fill(r, c->decoder, batch->msg);
+
+    if (err != 0)
+        return err;
+    count = fit(c, r, count);
+    err = add_stretch(c, run, r->row, count);
+    r->row += count;
+    *batch->rows += count;
+    return err;
 }
 
 static bool is_full(const struct merge_cursor *c, uint32_t max, uint32_t rows)
@@ -196,14 +218,6 @@ static void prime(struct merge_cursor *c)
         sift_down(c, i);
 }
 
-struct batch {
-    uint32_t max;
-    struct vector *out;
-    struct vector *versions;
-    uint32_t *rows;
-    struct tg_errmsg *msg;
-};
-
 /* The run stands at its next row, or where its next block begins. False at its end: then its memory
  * goes, once what was taken from it is copied. */
 static int step(struct merge_cursor *c, uint32_t run, bool *more, const struct batch *batch)
@@ -236,7 +250,7 @@ static int load_top(struct merge_cursor *c, const struct batch *batch)
     int err = gather(c, batch->out, batch->versions);
 
     if (err == 0)
-        err = run_cursor_load(&c->runs[c->heap[0]], &c->loader, batch->msg);
+        err = run_cursor_load(&c->runs[c->heap[0]], c->decoder, batch->msg);
     return err == 0 ? settle_top(c, batch) : err;
 }
 
@@ -293,21 +307,15 @@ static int take_ahead(struct merge_cursor *c, uint32_t count, const struct batch
     struct run_cursor *r = &c->runs[top];
     int err = 0;
 
-    if (c->delete_sign < 0 || !r->has_deletes) {
-        count = fit(c, top, r->row, count);
-        err = take(c, top, r->row, count);
-        r->row += count;
-        *batch->rows += count;
-    } else {
+    if (c->delete_sign < 0 || !r->has_deletes)
+        err = take(c, top, count, batch);
+    else
         for (uint32_t i = 0; i < count && err == 0 && !is_full(c, batch->max, *batch->rows); i++) {
-            if (!is_deleted(c, top, r->row)) {
-                fit(c, top, r->row, 1);
-                err = take(c, top, r->row, 1);
-                ++*batch->rows;
-            }
-            r->row++;
+            if (is_deleted(c, top, r->row))
+                r->row++;
+            else
+                err = take(c, top, 1, batch);
         }
-    }
     return err == 0 ? settle_top(c, batch) : err;
 }
 
@@ -336,15 +344,14 @@ static int take_newest(struct merge_cursor *c, const struct batch *batch)
         c->runs[other].row++;
         err = settle_top(c, batch);
     }
-    if (err == 0 && !is_deleted(c, winner, r->row)) {
-        fit(c, winner, r->row, 1);
-        err = take(c, winner, r->row, 1);
-        ++*batch->rows;
-    }
     if (err != 0)
         return err;
-    r->row++;
-    err = step(c, winner, &more, batch);
+    if (is_deleted(c, winner, r->row))
+        r->row++;
+    else
+        err = take(c, winner, 1, batch);
+    if (err == 0)
+        err = step(c, winner, &more, batch);
     if (err == 0 && more)
         push(c, winner);
     return err;
@@ -352,11 +359,8 @@ static int take_newest(struct merge_cursor *c, const struct batch *batch)
 
 static int take_one(struct merge_cursor *c, const struct batch *batch)
 {
-    uint32_t top = c->heap[0];
+    int err = take(c, c->heap[0], 1, batch);
 
-    fit(c, top, c->runs[top].row, 1);
-    int err = take(c, top, c->runs[top].row++, 1);
-    ++*batch->rows;
     return err == 0 ? settle_top(c, batch) : err;
 }
 
@@ -415,15 +419,12 @@ static int next_sequential(struct merge_cursor *c, const struct batch *batch)
         } else if (!r->loaded) {
             err = gather(c, batch->out, batch->versions);
             if (err == 0)
-                err = run_cursor_load(r, &c->loader, batch->msg);
+                err = run_cursor_load(r, c->decoder, batch->msg);
         } else {
             uint32_t left = r->rows - r->row;
             uint32_t room = batch->max - *batch->rows;
-            uint32_t count = fit(c, 0, r->row, left < room ? left : room);
 
-            err = take(c, 0, r->row, count);
-            r->row += count;
-            *batch->rows += count;
+            err = take(c, 0, left < room ? left : room, batch);
         }
         if (err != 0)
             return err;

@@ -24,7 +24,7 @@ struct merge_cursor {
     int delete_sign;            /* index in columns, -1 if rows are not dropped for it */
     uint32_t input_count;
     struct merge_input *inputs;
-    struct run_loader loader;
+    struct block_decoder *decoder;
     uint32_t stretch_count, stretch_capacity;
     struct merge_stretch *stretches;
     uint64_t batch_bytes; /* of the batch being made, about */

@@ -259,12 +259,12 @@ static int allocate(struct merge_cursor *c, const struct merge_input *inputs, ui
     buf_append(&c->to, options->to.data, options->to.len);
     c->plan.from = slice_of(c->from.data, c->from.len);
     c->plan.to = slice_of(c->to.data, c->to.len);
-    c->loader.decoder = block_decoder_open();
+    c->decoder = block_decoder_open();
     c->inputs = calloc((size_t)input_count + 1, sizeof *c->inputs);
     c->readers = calloc(readers, sizeof *c->readers);
     c->a_keys = calloc(COLUMNS_MAX, sizeof *c->a_keys);
     c->b_keys = calloc(COLUMNS_MAX, sizeof *c->b_keys);
-    if (c->from.err != 0 || c->to.err != 0 || c->loader.decoder == NULL || c->inputs == NULL ||
+    if (c->from.err != 0 || c->to.err != 0 || c->decoder == NULL || c->inputs == NULL ||
         c->readers == NULL || c->a_keys == NULL || c->b_keys == NULL)
         return TG_NOMEM;
     if (!options->merge && (c->runs = calloc(1, sizeof *c->runs)) == NULL)
@@ -309,8 +309,7 @@ void merge_cursor_close(struct merge_cursor *c)
         run_cursor_close(&c->runs[i]);
     for (uint32_t i = 0; i < c->reader_count; i++)
         rowset_reader_close(&c->readers[i]);
-    block_decoder_close(c->loader.decoder);
-    buf_close(&c->loader.scratch);
+    block_decoder_close(c->decoder);
     buf_close(&c->from);
     buf_close(&c->to);
     buf_close(&c->at);

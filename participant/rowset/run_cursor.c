@@ -35,6 +35,7 @@ void run_cursor_close(struct run_cursor *run)
     free(run->vectors);
     run->vectors = NULL;
     run->loaded = false;
+    buf_close(&run->scratch);
 }
 
 void run_cursor_from(struct run_cursor *run, struct slice from)
@@ -180,26 +181,43 @@ static int fill_nulls(struct vector *vector, uint32_t rows)
     return err;
 }
 
-static int decode(struct run_cursor *run, const struct block *block, struct block_decoder *decoder,
+static int decode_column(struct run_cursor *run, uint32_t index, struct block_decoder *decoder,
+                         struct tg_errmsg *msg)
+{
+    const struct run_column *wanted = &run->plan->columns[index];
+    struct vector *vector = &run->vectors[index];
+    int column = block_find(&run->bytes, wanted->id);
+
+    vector_clear(vector);
+    if (wanted->only_if_deletes && !run->has_deletes)
+        return 0;
+    return column < 0 ? fill_nulls(vector, run->bytes.rows)
+                      : block_decode_column(decoder, &run->bytes, (uint32_t)column, vector, msg);
+}
+
+static bool is_loaded_first(const struct run_plan *plan, uint32_t index)
+{
+    return index < plan->key_count || plan->columns[index].only_if_deletes;
+}
+
+static int decode(struct run_cursor *run, bool first, struct block_decoder *decoder,
                   struct tg_errmsg *msg)
 {
-    uint64_t bytes = 0;
     int err = 0;
 
-    for (uint32_t i = 0; i < run->plan->column_count && err == 0; i++) {
-        const struct run_column *wanted = &run->plan->columns[i];
-        struct vector *vector = &run->vectors[i];
-
-        vector_clear(vector);
-        if (wanted->only_if_deletes && !run->has_deletes)
-            continue;
-        int column = block_find(block, wanted->id);
-        err = column < 0 ? fill_nulls(vector, block->rows)
-                         : block_decode_column(decoder, block, (uint32_t)column, vector, msg);
-        bytes += vector->bytes_len + (uint64_t)vector->width * block->rows;
-    }
-    run->row_bytes = (uint32_t)(bytes / block->rows);
+    for (uint32_t i = 0; i < run->plan->column_count && err == 0; i++)
+        if (is_loaded_first(run->plan, i) == first)
+            err = decode_column(run, i, decoder, msg);
     return err;
+}
+
+static int wrap(const struct run_cursor *run, int err, struct tg_errmsg *msg)
+{
+    const struct rowset_meta *meta = run->reader->meta;
+
+    return err == 0 ? 0
+                    : tg_wrap(msg, err, "tablet %lu, rowset %lu, block %u", meta->tablet,
+                              meta->rowset, run->block);
 }
 
 static int make_vectors(struct run_cursor *run)
@@ -214,30 +232,42 @@ static int make_vectors(struct run_cursor *run)
     return 0;
 }
 
-int run_cursor_load(struct run_cursor *run, struct run_loader *loader, struct tg_errmsg *msg)
+int run_cursor_load(struct run_cursor *run, struct block_decoder *decoder, struct tg_errmsg *msg)
 {
     const struct rowset_meta *meta = run->reader->meta;
     struct slice bytes;
-    struct block block;
     int err = make_vectors(run);
 
+    run->filled = false;
     if (err == 0) {
-        err = rowset_reader_block(run->reader, run->block, &loader->scratch, &bytes);
+        err = rowset_reader_block(run->reader, run->block, &run->scratch, &bytes);
         if (err != 0)
             tg_fail(msg, err, "its bytes cannot be read: %s", tg_err_sentence(err));
     }
     if (err == 0)
-        err = block_open(&block, bytes.data, bytes.len, msg);
-    if (err == 0 && block.rows != meta->blocks[run->block].rows)
-        err = tg_fail(msg, TG_CORRUPT, "it holds %u rows, its description says %u", block.rows,
+        err = block_open(&run->bytes, bytes.data, bytes.len, msg);
+    if (err == 0 && run->bytes.rows != meta->blocks[run->block].rows)
+        err = tg_fail(msg, TG_CORRUPT, "it holds %u rows, its description says %u", run->bytes.rows,
                       meta->blocks[run->block].rows);
     if (err == 0)
-        err = decode(run, &block, loader->decoder, msg);
+        err = decode(run, true, decoder, msg);
     if (err == 0)
-        err = cut_to_range(run, block.rows);
+        err = cut_to_range(run, run->bytes.rows);
     run->loaded = err == 0;
     run->vectors_block = run->block;
-    return err == 0 ? 0
-                    : tg_wrap(msg, err, "tablet %lu, rowset %lu, block %u", meta->tablet,
-                              meta->rowset, run->block);
+    return wrap(run, err, msg);
+}
+
+int run_cursor_fill(struct run_cursor *run, struct block_decoder *decoder, struct tg_errmsg *msg)
+{
+    uint64_t bytes = 0;
+
+    if (run->filled)
+        return 0;
+    int err = decode(run, false, decoder, msg);
+    for (uint32_t i = 0; i < run->plan->column_count && err == 0; i++)
+        bytes += run->vectors[i].bytes_len + (uint64_t)run->vectors[i].width * run->bytes.rows;
+    run->row_bytes = (uint32_t)(bytes / run->bytes.rows);
+    run->filled = err == 0;
+    return wrap(run, err, msg);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Walks one run: a sorted segment of one rowset, block by block, decoding only the columns asked
- * for, and no block before it is needed. */
+ * for, no block before it is needed, and of a block at first only the keys. */
 #ifndef TG_PARTICIPANT_ROWSET_RUN_CURSOR_H
 #define TG_PARTICIPANT_ROWSET_RUN_CURSOR_H
 
@@ -18,7 +18,7 @@
 struct run_column {
     uint32_t id;
     struct column_type type;
-    bool only_if_deletes; /* the delete sign, looked at only where a rowset has deletes */
+    bool only_if_deletes; /* the delete sign: loaded with the keys, where a rowset has deletes */
 };
 
 /* What all runs of one read share. The first key_count columns are the table's key. */
@@ -28,12 +28,6 @@ struct run_plan {
     const struct run_column *columns;
     struct slice from; /* encoded key, inclusive; empty = from the start */
     struct slice to;   /* encoded key, exclusive; empty = to the end */
-};
-
-/* Memory for loading blocks, shared by the runs of one thread's read. */
-struct run_loader {
-    struct block_decoder *decoder;
-    struct buf scratch;
 };
 
 struct run_cursor {
@@ -47,9 +41,12 @@ struct run_cursor {
     uint32_t rows;                   /* of the block that lie in the range: row < rows */
     bool loaded;                     /* vectors hold `block` */
     bool has_deletes;
-    uint32_t row_bytes;     /* of the loaded block, on average */
+    bool filled;            /* with all columns, not only what loading decodes */
+    uint32_t row_bytes;     /* of the filled block, on average */
     struct vector *vectors; /* plan->column_count, owned; NULL before the first load */
     uint32_t vectors_block; /* which block they hold, also when it is done */
+    struct block bytes;     /* that block; in scratch or in the store's cache */
+    struct buf scratch;
 };
 
 /* Reads nothing yet. reader must stay where it is. */
@@ -65,10 +62,14 @@ int run_cursor_seek(struct run_cursor *run, uint32_t block, uint32_t row);
 
 /* Moves on to a row or to a block that may hold one, without loading. False: there are no more. */
 bool run_cursor_move(struct run_cursor *run);
-/* Loads the block that run_cursor_move stopped at, overwriting what the vectors held. It may turn
- * out to have no row in the range: move again. 0, TG_CORRUPT (a bad block: msg names tablet, rowset
- * and block), TG_NOT_FOUND, TG_IO, TG_NOMEM. */
-int run_cursor_load(struct run_cursor *run, struct run_loader *loader, struct tg_errmsg *msg);
+/* Loads the block that run_cursor_move stopped at, overwriting what the vectors held: its key
+ * columns, and the delete sign if there are deletes. It may turn out to have no row in the range:
+ * move again. 0, TG_CORRUPT (a bad block: msg names tablet, rowset and block), TG_NOT_FOUND, TG_IO,
+ * TG_NOMEM. */
+int run_cursor_load(struct run_cursor *run, struct block_decoder *decoder, struct tg_errmsg *msg);
+/* The other columns of the loaded block, before rows are taken from it. Harmless if they are there.
+ * The same errors. */
+int run_cursor_fill(struct run_cursor *run, struct block_decoder *decoder, struct tg_errmsg *msg);
 /* A row_key_prefix that no row of the block to be loaded is below. */
 uint64_t run_cursor_bound(const struct run_cursor *run);
 
