@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fixed-width values to the text that reads give and that type_parse takes back. */
+/* Fixed-width values to the text that reads give and that type_parse takes back. Full scans spend
+ * most of their time here: digits in pairs from a table, their number known before they are
+ * written, one function a type so that nothing is decided anew for each value. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,212 +16,303 @@ static const char PAIRS[201] =
     "40414243444546474849505152535455565758596061626364656667686970717273747576777879"
     "8081828384858687888990919293949596979899";
 
-/* Writes value backwards, ending before `end`; returns where it begins. */
-static char *print_u64(uint64_t value, char *end)
+/* ---- digits ---- */
+
+static inline void put_pair(char *to, uint32_t value)
 {
-    while (value >= 100) {
-        memcpy(end -= 2, PAIRS + value % 100 * 2, 2);
-        value /= 100;
-    }
-    if (value >= 10)
-        memcpy(end -= 2, PAIRS + value * 2, 2);
-    else
-        *--end = (char)('0' + value);
-    return end;
+    memcpy(to, PAIRS + (size_t)value * 2, 2);
 }
 
-static char *print_u128(unsigned __int128 value, char *end)
+/* How many digits a number has; 1 for 0. */
+static inline unsigned count_digits(uint64_t value)
 {
+    /* log10(2) is a little more than 1233 / 4096: right, or one too few. */
+    unsigned bits = 64 - (unsigned)__builtin_clzll(value | 1);
+    unsigned guess = bits * 1233 >> 12;
+    return guess + (value >= TYPE_POW10[guess]) + (value == 0);
+}
+
+/* The last eight digits, with leading zeros. */
+static inline void put_eight(char *to, uint32_t value)
+{
+    uint32_t high = value / 10000;
+    uint32_t low = value % 10000;
+    put_pair(to, high / 100);
+    put_pair(to + 2, high % 100);
+    put_pair(to + 4, low / 100);
+    put_pair(to + 6, low % 100);
+}
+
+/* A number below 10^digits, with leading zeros. */
+static inline void put_digits(char *to, uint64_t value, unsigned digits)
+{
+    while (digits >= 8 && value >= 100000000) {
+        put_eight(to + (digits -= 8), (uint32_t)(value % 100000000));
+        value /= 100000000;
+    }
+    uint32_t rest = (uint32_t)value;
+    while (digits >= 2) {
+        put_pair(to + (digits -= 2), rest % 100);
+        rest /= 100;
+    }
+    if (digits == 1)
+        *to = (char)('0' + rest % 10);
+}
+
+static inline char *put_u64(char *to, uint64_t value)
+{
+    unsigned digits = count_digits(value);
+    put_digits(to, value, digits);
+    return to + digits;
+}
+
+static char *put_u128(char *to, unsigned __int128 value)
+{
+    if (value <= UINT64_MAX)
+        return put_u64(to, (uint64_t)value);
     /* 18 digits at a time keep all but a few divisions in 64 bits. */
     const uint64_t piece = TYPE_POW10[18];
-    while (value > UINT64_MAX) {
-        char *begin = end - 18;
-        char *at = print_u64((uint64_t)(value % piece), end);
-        memset(begin, '0', (size_t)(at - begin));
-        end = begin;
-        value /= piece;
-    }
-    return print_u64((uint64_t)value, end);
+    to = put_u128(to, value / piece);
+    put_digits(to, (uint64_t)(value % piece), 18);
+    return to + 18;
 }
 
-static size_t print_integer(__int128 value, char out[TYPE_TEXT_MAX])
+static inline char *put_integer(char *to, int64_t value)
 {
-    char digits[TYPE_TEXT_MAX];
-    char *end = digits + sizeof digits;
-    unsigned __int128 magnitude =
-        value < 0 ? 0 - (unsigned __int128)value : (unsigned __int128)value;
-    char *begin = print_u128(magnitude, end);
-    if (value < 0)
-        *--begin = '-';
-    size_t len = (size_t)(end - begin);
-    memcpy(out, begin, len);
-    out[len] = '\0';
-    return len;
+    *to = '-';
+    to += value < 0;
+    return put_u64(to, value < 0 ? 0 - (uint64_t)value : (uint64_t)value);
 }
 
-static size_t print_decimal(__int128 value, unsigned scale, char out[TYPE_TEXT_MAX])
+/* The whole part, the dot, `scale` digits. */
+static inline char *put_decimal(char *to, int64_t value, unsigned scale)
 {
+    *to = '-';
+    to += value < 0;
+    uint64_t magnitude = value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
     if (scale == 0)
-        return print_integer(value, out);
+        return put_u64(to, magnitude);
+    uint64_t whole = magnitude / TYPE_POW10[scale];
+    to = put_u64(to, whole);
+    *to++ = '.';
+    put_digits(to, magnitude - whole * TYPE_POW10[scale], scale);
+    return to + scale;
+}
+
+/* Scale 2 is how money is kept: dividing by a constant costs a quarter. */
+static inline char *put_decimal_2(char *to, int64_t value)
+{
+    *to = '-';
+    to += value < 0;
+    uint64_t magnitude = value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
+    to = put_u64(to, magnitude / 100);
+    *to = '.';
+    put_pair(to + 1, (uint32_t)(magnitude % 100));
+    return to + 3;
+}
+
+static char *put_decimal_wide(char *to, __int128 value, unsigned scale)
+{
     char digits[TYPE_TEXT_MAX];
-    char *end = digits + sizeof digits;
     unsigned __int128 magnitude =
         value < 0 ? 0 - (unsigned __int128)value : (unsigned __int128)value;
-    char *begin = print_u128(magnitude, end);
-    while ((size_t)(end - begin) <= scale) /* at least one digit before the dot */
-        *--begin = '0';
-    size_t whole = (size_t)(end - begin) - scale;
-    size_t len = 0;
+    size_t len = (size_t)(put_u128(digits, magnitude) - digits);
     if (value < 0)
-        out[len++] = '-';
-    memcpy(out + len, begin, whole);
-    len += whole;
-    out[len++] = '.';
-    memcpy(out + len, begin + whole, scale);
-    len += scale;
-    out[len] = '\0';
-    return len;
+        *to++ = '-';
+    /* At least one digit before the dot. */
+    size_t whole = len > scale ? len - scale : 0;
+    if (whole == 0)
+        *to++ = '0';
+    memcpy(to, digits, whole);
+    to += whole;
+    if (scale == 0)
+        return to;
+    *to++ = '.';
+    for (size_t zeros = len < scale ? scale - len : 0; zeros > 0; zeros--)
+        *to++ = '0';
+    memcpy(to, digits + whole, len - whole);
+    return to + (len - whole);
+}
+
+/* ---- one function a type ---- */
+
+static char *print_boolean(const void *value, unsigned scale, char *to)
+{
+    (void)scale;
+    *to = *(const int8_t *)value != 0 ? '1' : '0';
+    return to + 1;
+}
+
+#define PRINT_INTEGER(name, c_type)                                \
+    static char *name(const void *value, unsigned scale, char *to) \
+    {                                                              \
+        c_type v;                                                  \
+        (void)scale;                                               \
+        memcpy(&v, value, sizeof v);                               \
+        return put_integer(to, v);                                 \
+    }
+
+PRINT_INTEGER(print_tinyint, int8_t)
+PRINT_INTEGER(print_smallint, int16_t)
+PRINT_INTEGER(print_int, int32_t)
+PRINT_INTEGER(print_bigint, int64_t)
+
+static char *print_largeint(const void *value, unsigned scale, char *to)
+{
+    __int128 v;
+    (void)scale;
+    memcpy(&v, value, sizeof v);
+    return put_decimal_wide(to, v, 0);
+}
+
+static char *print_decimal64(const void *value, unsigned scale, char *to)
+{
+    int64_t v;
+    memcpy(&v, value, sizeof v);
+    return scale == 2 ? put_decimal_2(to, v) : put_decimal(to, v, scale);
+}
+
+static char *print_decimal128(const void *value, unsigned scale, char *to)
+{
+    __int128 v;
+    memcpy(&v, value, sizeof v);
+    return put_decimal_wide(to, v, scale);
 }
 
 /* Numbers of up to 15 digits with at most six behind the dot, without searching: v = t / 10^k
- * exactly as the reader will compute it. 0 if v is none of these. */
-static size_t print_short_real(double v, char out[TYPE_TEXT_MAX])
+ * exactly as the reader will compute it. NULL if v is none of these. */
+static char *put_short_real(char *to, double v)
 {
     double magnitude = fabs(v);
     if (magnitude >= 1e15 || (magnitude < 1e-4 && magnitude != 0))
-        return 0;
+        return NULL;
     for (unsigned k = 0; k <= 6; k++) {
         double power = (double)TYPE_POW10[k];
         double t = nearbyint(magnitude * power);
         if (t < 1e15 && t / power == magnitude) {
-            size_t sign = signbit(v) != 0;
-            out[0] = '-';
-            return sign + print_decimal((__int128)t, k, out + sign);
+            *to = '-';
+            return put_decimal(to + (signbit(v) != 0), (int64_t)t, k);
         }
     }
-    return 0;
+    return NULL;
 }
 
-static size_t print_special(double v, char out[TYPE_TEXT_MAX])
+static char *put_special(char *to, double v)
 {
     const char *text = isnan(v) ? "nan" : v > 0 ? "inf" : "-inf";
-    strcpy(out, text);
-    return strlen(text);
+    size_t len = strlen(text);
+    memcpy(to, text, len);
+    return to + len;
 }
 
 /* Fifteen digits, which every short decimal survives, or the one or two more that read back as the
  * same value. */
-static size_t print_double(double v, char out[TYPE_TEXT_MAX])
+static char *print_double(const void *value, unsigned scale, char *to)
 {
+    double v;
+    (void)scale;
+    memcpy(&v, value, sizeof v);
     if (!isfinite(v))
-        return print_special(v, out);
-    size_t len = print_short_real(v, out);
-    for (int digits = 15; len == 0; digits++) {
-        int n = snprintf(out, TYPE_TEXT_MAX, "%.*g", digits, v);
-        if (digits >= 17 || strtod(out, NULL) == v)
-            len = (size_t)n;
+        return put_special(to, v);
+    char *end = put_short_real(to, v);
+    for (int digits = 15; end == NULL; digits++) {
+        int n = snprintf(to, TYPE_TEXT_MAX, "%.*g", digits, v);
+        if (digits >= 17 || strtod(to, NULL) == v)
+            end = to + n;
     }
-    return len;
+    return end;
 }
 
-static size_t print_float(float v, char out[TYPE_TEXT_MAX])
+static char *print_float(const void *value, unsigned scale, char *to)
 {
+    float v;
+    (void)scale;
+    memcpy(&v, value, sizeof v);
     if (!isfinite(v))
-        return print_special((double)v, out);
+        return put_special(to, (double)v);
     for (int digits = 6;; digits++) {
-        int n = snprintf(out, TYPE_TEXT_MAX, "%.*g", digits, (double)v);
-        if (digits >= 9 || strtof(out, NULL) == v)
-            return (size_t)n;
+        int n = snprintf(to, TYPE_TEXT_MAX, "%.*g", digits, (double)v);
+        if (digits >= 9 || strtof(to, NULL) == v)
+            return to + n;
     }
 }
 
-static void print_pair(uint32_t value, char *out)
-{
-    memcpy(out, PAIRS + value % 100 * 2, 2);
-}
-
-static size_t print_date(uint32_t date, char out[TYPE_TEXT_MAX])
+static inline char *put_date(char *to, uint32_t date)
 {
     uint32_t year = (date >> 9) % 10000;
-    print_pair(year / 100, out);
-    print_pair(year % 100, out + 2);
-    out[4] = '-';
-    print_pair(date >> 5 & 15, out + 5);
-    out[7] = '-';
-    print_pair(date & 31, out + 8);
-    out[10] = '\0';
-    return 10;
+    put_pair(to, year / 100);
+    put_pair(to + 2, year % 100);
+    to[4] = '-';
+    put_pair(to + 5, date >> 5 & 15);
+    to[7] = '-';
+    put_pair(to + 8, date & 31);
+    return to + 10;
 }
 
-static size_t print_datetime(int64_t datetime, unsigned scale, char out[TYPE_TEXT_MAX])
+static char *print_date(const void *value, unsigned scale, char *to)
 {
+    uint32_t date;
+    (void)scale;
+    memcpy(&date, value, sizeof date);
+    return put_date(to, date);
+}
+
+static char *print_datetime(const void *value, unsigned scale, char *to)
+{
+    int64_t datetime;
+    memcpy(&datetime, value, sizeof datetime);
     uint64_t us = type_datetime_us(datetime);
     uint32_t seconds = (uint32_t)(us / 1000000);
     uint32_t fraction = (uint32_t)(us % 1000000);
-    print_date(type_datetime_date(datetime), out);
-    out[10] = ' ';
-    print_pair(seconds / 3600, out + 11);
-    out[13] = ':';
-    print_pair(seconds / 60 % 60, out + 14);
-    out[16] = ':';
-    print_pair(seconds % 60, out + 17);
-    size_t len = 19;
-    if (scale > 0) {
-        out[19] = '.';
-        print_pair(fraction / 10000, out + 20);
-        print_pair(fraction / 100, out + 22);
-        print_pair(fraction, out + 24);
-        len = 20 + (scale < DATETIME_SCALE_MAX ? scale : DATETIME_SCALE_MAX);
-    }
-    out[len] = '\0';
-    return len;
+    to = put_date(to, type_datetime_date(datetime));
+    to[0] = ' ';
+    put_pair(to + 1, seconds / 3600 % 100);
+    to[3] = ':';
+    put_pair(to + 4, seconds / 60 % 60);
+    to[6] = ':';
+    put_pair(to + 7, seconds % 60);
+    if (scale == 0)
+        return to + 9;
+    to[9] = '.';
+    put_pair(to + 10, fraction / 10000);
+    put_pair(to + 12, fraction / 100 % 100);
+    put_pair(to + 14, fraction % 100);
+    return to + 10 + (scale < DATETIME_SCALE_MAX ? scale : DATETIME_SCALE_MAX);
 }
 
-/* An integer of the type's width, sign-extended. */
-static __int128 load_integer(unsigned width, const void *value)
+type_printer *type_printer_of(struct column_type type)
 {
-    union type_value v;
-    memcpy(&v, value, width);
-    switch (width) {
-    case 1:
-        return v.i8;
-    case 2:
-        return v.i16;
-    case 4:
-        return v.i32;
-    case 8:
-        return v.i64;
+    switch (type.kind) {
+    case TYPE_BOOLEAN:
+        return print_boolean;
+    case TYPE_TINYINT:
+        return print_tinyint;
+    case TYPE_SMALLINT:
+        return print_smallint;
+    case TYPE_INT:
+        return print_int;
+    case TYPE_BIGINT:
+        return print_bigint;
+    case TYPE_LARGEINT:
+        return print_largeint;
+    case TYPE_FLOAT:
+        return print_float;
+    case TYPE_DOUBLE:
+        return print_double;
+    case TYPE_DECIMAL:
+        return type_width(type) == 8 ? print_decimal64 : print_decimal128;
+    case TYPE_DATE:
+        return print_date;
+    case TYPE_DATETIME:
+        return print_datetime;
     default:
-        return v.i128;
+        TG_UNREACHABLE();
     }
 }
 
 size_t type_print(struct column_type type, const void *value, char out[TYPE_TEXT_MAX])
 {
-    union type_value v = {0};
-    memcpy(&v, value, type_width(type));
-    switch (type.kind) {
-    case TYPE_BOOLEAN:
-        out[0] = v.i8 != 0 ? '1' : '0';
-        out[1] = '\0';
-        return 1;
-    case TYPE_TINYINT:
-    case TYPE_SMALLINT:
-    case TYPE_INT:
-    case TYPE_BIGINT:
-    case TYPE_LARGEINT:
-        return print_integer(load_integer(type_width(type), value), out);
-    case TYPE_FLOAT:
-        return print_float(v.f32, out);
-    case TYPE_DOUBLE:
-        return print_double(v.f64, out);
-    case TYPE_DECIMAL:
-        return print_decimal(load_integer(type_width(type), value), type.scale, out);
-    case TYPE_DATE:
-        return print_date((uint32_t)v.i32, out);
-    case TYPE_DATETIME:
-        return print_datetime(v.i64, type.scale, out);
-    default:
-        TG_UNREACHABLE();
-    }
+    char *end = type_printer_of(type)(value, type.scale, out);
+    *end = '\0';
+    return (size_t)(end - out);
 }

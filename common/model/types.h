@@ -116,6 +116,11 @@ size_t type_cut_bytes(struct column_type type, const char *text, size_t len);
 
 /* Value to text: the form that reads print and that type_parse reads back. Returns the length. */
 size_t type_print(struct column_type type, const void *value, char out[TYPE_TEXT_MAX]);
+/* The same for many values of one type: writes without a NUL, returns the end. May write up to
+ * TYPE_TEXT_MAX bytes from `to` on, whatever the text's length. scale: the type's. */
+typedef char *type_printer(const void *value, unsigned scale, char *to);
+/* For fixed-width types; never NULL. */
+type_printer *type_printer_of(struct column_type type);
 /* True where JSON output prints the text bare (numbers, booleans as 1/0); others are quoted.
  * LARGEINT and DECIMAL print bare too: their digits are exact in the text. inf and nan are quoted.
  * JSON columns print as they are. */

@@ -25,18 +25,22 @@ struct result_prefix {
     const char *csv;  /* e.g. "7,upsert,"; "" for none */
 };
 
+struct result_slot;
+
 struct result_writer {
     enum result_format format;
     uint32_t column_count;
     const struct result_column *columns;
-    struct buf *keys; /* per column: its JSON key with quotes and colon, made once */
+    struct result_slot *slots; /* per column: how its values are written, made once; owned */
+    size_t row_bytes;          /* room that a row needs, the bytes of its strings left out */
 };
 
-/* columns must live as long. 0 or TG_NOMEM. */
+/* 0 or TG_NOMEM. */
 int result_writer_open(struct result_writer *writer, enum result_format format,
                        const struct result_column *columns, uint32_t column_count);
 void result_writer_close(struct result_writer *writer);
-/* Appends row `row` of the vectors, with a newline. prefix may be NULL. */
+/* Appends row `row` of the vectors, with a newline. prefix may be NULL. Vectors keep the promise of
+ * vector.h that 16 bytes behind their end may be read. */
 void result_writer_row(struct result_writer *writer, const struct vector *vectors, uint32_t row,
                        const struct result_prefix *prefix, struct buf *out);
 

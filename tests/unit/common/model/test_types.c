@@ -2,11 +2,13 @@
 /* Names, widths, bounds and order of the types, and how single values print. */
 #include "common/model/types.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -132,12 +134,62 @@ static void test_doubles_print_with_as_few_digits_as_read_back(void **state)
     assert_double_prints(-INFINITY, "-inf");
 }
 
+static void assert_int_prints(int64_t value)
+{
+    char text[TYPE_TEXT_MAX];
+    char expected[TYPE_TEXT_MAX];
+    snprintf(expected, sizeof expected, "%" PRId64, value);
+    type_print(T(BIGINT), &value, text);
+    assert_string_equal(text, expected);
+    __int128 wide = value;
+    type_print(T(LARGEINT), &wide, text);
+    assert_string_equal(text, expected);
+    /* The same digits with a dot in every place. */
+    for (uint8_t scale = 1; scale <= 18; scale++) {
+        uint64_t magnitude = value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
+        uint64_t power = 1;
+        for (unsigned i = 0; i < scale; i++)
+            power *= 10;
+        snprintf(expected, sizeof expected, "%s%" PRIu64 ".%0*" PRIu64, value < 0 ? "-" : "",
+                 magnitude / power, (int)scale, magnitude % power);
+        type_print(DEC(18, scale), &value, text);
+        assert_string_equal(text, expected);
+        type_print(DEC(38, scale), &wide, text);
+        assert_string_equal(text, expected);
+    }
+}
+
+static void test_integers_and_decimals_print_at_every_length(void **state)
+{
+    (void)state;
+    assert_int_prints(INT64_MIN);
+    assert_int_prints(INT64_MAX);
+    for (int64_t power = 1;; power *= 10) {
+        for (int64_t near = power - 1; near <= power + 1; near++) {
+            assert_int_prints(near);
+            assert_int_prints(-near);
+        }
+        for (int64_t digit = 2; digit <= 9 && power <= INT64_MAX / 10; digit++)
+            assert_int_prints(digit * power + digit);
+        if (power > INT64_MAX / 10)
+            break;
+    }
+    char text[TYPE_TEXT_MAX];
+    __int128 wide = (__int128)UINT64_MAX + 1;
+    type_print(T(LARGEINT), &wide, text);
+    assert_string_equal(text, "18446744073709551616");
+    wide = -wide * 1000000000000;
+    type_print(DEC(38, 30), &wide, text);
+    assert_string_equal(text, "-18.446744073709551616000000000000");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_each_type_has_its_names_and_width),
         cmocka_unit_test(test_parameters_out_of_bounds_are_refused_with_a_reason),
         cmocka_unit_test(test_values_order_by_their_meaning),
+        cmocka_unit_test(test_integers_and_decimals_print_at_every_length),
         cmocka_unit_test(test_doubles_print_with_as_few_digits_as_read_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -173,6 +173,57 @@ static void test_every_type_gives_lines_that_parse(void **state)
     }
 }
 
+/* A special character in every place of texts of every length around the words they are copied
+ * in, with its like behind the text, where it must not matter. */
+static void test_special_characters_are_seen_in_every_place(void **state)
+{
+    static const char specials[] = {',', '"', '\n', '\r', '\\', '\t', 0x1F, 'a', '\x7F'};
+    struct column_type type = {.kind = TYPE_STRING};
+    (void)state;
+    for (size_t c = 0; c < sizeof specials; c++)
+        for (size_t len = 1; len <= 19; len++)
+            for (size_t at = 0; at < len; at++) {
+                char text[20];
+                struct buf json = BUF_INIT;
+                struct buf csv = BUF_INIT;
+                struct vector vector;
+                struct result_column column = {.name = "c", .type = type};
+                struct result_writer writer;
+
+                memset(text, 'x', len);
+                text[at] = specials[c];
+                text[len] = 0;
+                vector_init(&vector, type);
+                append_text(&vector, text);
+                append_text(&vector, ",,\"\"\n\n\\\\");
+                buf_append_str(&json, "{\"c\":");
+                json_append_cstr(&json, text);
+                buf_append_str(&json, "}\n");
+                bool quoted = strchr(",\"\n\r", specials[c]) != NULL;
+                buf_append_str(&csv, quoted ? "\"" : "");
+                for (size_t i = 0; i < len; i++) {
+                    if (text[i] == '"')
+                        buf_append_u8(&csv, '"');
+                    buf_append_u8(&csv, (uint8_t)text[i]);
+                }
+                buf_append_str(&csv, quoted ? "\"\n" : "\n");
+                for (unsigned format = 0; format < 2; format++) {
+                    struct buf out = BUF_INIT;
+                    assert_int_equal(result_writer_open(&writer,
+                                                        format == 0 ? RESULT_JSON : RESULT_CSV,
+                                                        &column, 1),
+                                     0);
+                    result_writer_row(&writer, &vector, 0, NULL, &out);
+                    assert_string_equal(buf_cstr(&out), buf_cstr(format == 0 ? &json : &csv));
+                    result_writer_close(&writer);
+                    buf_close(&out);
+                }
+                vector_close(&vector);
+                buf_close(&json);
+                buf_close(&csv);
+            }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -180,6 +231,7 @@ int main(void)
         cmocka_unit_test(test_values_as_csv),
         cmocka_unit_test(test_prefixes_stand_before_the_columns),
         cmocka_unit_test(test_every_type_gives_lines_that_parse),
+        cmocka_unit_test(test_special_characters_are_seen_in_every_place),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
