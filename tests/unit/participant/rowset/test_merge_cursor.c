@@ -136,7 +136,7 @@ static void read_text(struct fixture *f, const struct merge_input *inputs, uint3
 static void expect(struct fixture *f, const struct merge_input *inputs, uint32_t count,
                    struct merge_options options, const char *expected)
 {
-    for (uint32_t batch = 1; batch < 8192; batch = batch * 3 + 1)
+    for (uint32_t batch = 1; batch < 400; batch = batch * 4 + 1)
         for (int reopen = 0; reopen < 2; reopen++) {
             struct buf text = BUF_INIT;
 
