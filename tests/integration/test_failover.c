@@ -136,7 +136,7 @@ static void a_dead_receiver_s_transaction_is_aborted_soon(void **state)
     test_socket_close(fd);
     test_wait_state(port, "d", "P1", "ABORTED", 10000);
     load(cluster.participants[0].http, "o7", "P1", "1\n", false);
-    test_rows_are(port, "d", "o7", "_scan", "1\n");
+    test_rows_are(cluster.participants[0].http, "d", "o7", "_scan", "1\n");
 }
 
 static void an_abort_by_label_frees_it_at_once(void **state)
@@ -156,7 +156,8 @@ static void an_abort_by_label_frees_it_at_once(void **state)
     test_2pc(port, "d", "txn_operation: abort\r\nlabel: P2\r\n", false, &answer);
     assert_string_equal(answer.status, "Success");
     load(cluster.participants[0].http, "o7b", "P2", "1\n", false);
-    test_rows_are(port, "d", "o7b", "_scan", "1\n");
+    /* Not through a coordinator: it may still redirect to the dead one until its lease ends. */
+    test_rows_are(cluster.participants[0].http, "d", "o7b", "_scan", "1\n");
     test_socket_close(fd);
 }
 

@@ -195,6 +195,27 @@ void test_cluster_start(struct test_cluster *cluster, unsigned coordinators, uns
     read_nodes(cluster);
 }
 
+/* What the tool could not stop, as when the directory was removed under a running test. Only a
+ * process whose command line names this cluster's own directory is ended. */
+static void kill_left_over(const struct test_cluster *cluster, const struct test_node *nodes,
+                           unsigned count)
+{
+    for (unsigned i = 0; i < count; i++) {
+        char path[64];
+        char line[2 * TEST_PATH_SIZE];
+        size_t len = 0;
+
+        snprintf(path, sizeof path, "/proc/%ld/cmdline", nodes[i].pid);
+        FILE *file = nodes[i].pid > 1 ? fopen(path, "r") : NULL;
+        if (file == NULL)
+            continue;
+        len = fread(line, 1, sizeof line, file);
+        fclose(file);
+        if (memmem(line, len, cluster->dir.path, strlen(cluster->dir.path)) != NULL)
+            kill((pid_t)nodes[i].pid, SIGKILL);
+    }
+}
+
 /* Words that no node may ever log: a sanitizer's finding, a broken invariant. */
 static const char *find_alarm(const struct test_cluster *cluster, const char *node)
 {
@@ -242,7 +263,10 @@ void test_cluster_end(struct test_cluster *cluster)
     for (unsigned i = 0; i < cluster->participant_count; i++)
         if (cluster->participants[i].pid > 1)
             kill((pid_t)cluster->participants[i].pid, SIGCONT);
-    run_tool(cluster, "stop", "");
+    if (run_tool(cluster, "stop", "") != 0) {
+        kill_left_over(cluster, cluster->coordinators, cluster->coordinator_count);
+        kill_left_over(cluster, cluster->participants, cluster->participant_count);
+    }
     dismiss_guard(cluster);
     print_alarms(cluster, "coordinator", cluster->coordinator_count, &alarm);
     print_alarms(cluster, "participant", cluster->participant_count, &alarm);
