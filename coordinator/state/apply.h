@@ -147,6 +147,12 @@ int txn_check_epoch(const struct state *state, const struct request_key *key,
  * tables with concurrency = occ somebody else's write. */
 int txn_check_tables(const struct state *state, const struct txn *txn, struct tg_errmsg *msg);
 int txn_check_conflicts(const struct state *state, const struct txn *txn, struct tg_errmsg *msg);
+/* Each tablet needs its write quorum of replicas that hold all loads of the transaction there and
+ * are not behind by now. Its tables exist (txn_check_tables). */
+int txn_check_quorum(const struct state *state, const struct txn *txn, struct tg_errmsg *msg);
+/* The sentence of PROTOCOL.md 5.4. good: bits of the replicas that count. */
+int txn_fail_quorum(const struct txn *txn, const struct tablet *tablet, uint8_t good,
+                    struct tg_errmsg *msg);
 void txn_set_precommitted(struct state *state, struct txn *txn);
 /* Versions for every table and the publish list, in one step. */
 void txn_set_committed(struct state *state, struct txn *txn, const struct request_key *key);

@@ -141,6 +141,8 @@ int txn_precommit(struct state *state, const struct command_finish *command,
     err = check_loads(txn, &result->msg);
     if (err == 0)
         err = txn_check_tables(state, txn, &result->msg);
+    if (err == 0)
+        err = txn_check_quorum(state, txn, &result->msg);
     if (err != 0)
         return err;
     txn_set_precommitted(state, txn);
@@ -167,6 +169,9 @@ int txn_commit(struct state *state, const struct command_finish *command,
         err = txn_fail_state(txn, &result->msg);
     if (err == 0)
         err = txn_check_tables(state, txn, &result->msg);
+    /* Precommitted with a quorum, it may be committed whatever became of its replicas since. */
+    if (err == 0 && txn->state == TXN_PREPARE)
+        err = txn_check_quorum(state, txn, &result->msg);
     if (err == 0)
         err = txn_check_conflicts(state, txn, &result->msg);
     if (err != 0)

@@ -36,28 +36,6 @@ static int check_finish(const struct txn *txn, enum load_finish finish, struct t
     return 0;
 }
 
-/* PROTOCOL.md 5.4 gives the sentence. */
-static int fail_quorum(const struct txn *txn, const struct tablet *tablet, uint8_t good,
-                       struct tg_errmsg *msg)
-{
-    char detail[REPLICAS_MAX * 48] = "";
-    size_t at = 0;
-    for (unsigned i = 0; i < tablet->replica_count; i++) {
-        int n = snprintf(detail + at, sizeof detail - at, "%sparticipant %u %s", i == 0 ? "" : ", ",
-                         tablet->replicas[i].node,
-                         (good >> i & 1) != 0         ? "succeeded"
-                         : tablet->replicas[i].behind ? "is behind"
-                                                      : "failed");
-        at += (size_t)n < sizeof detail - at ? (size_t)n : sizeof detail - 1 - at;
-    }
-    return tg_fail(msg, TG_QUORUM,
-                   "Failed to commit txn %" PRIu64 ", cause tablet %" PRIu64
-                   " succ replica num %d < load required replica num %u. table %s, partition: "
-                   "[id=%" PRIu64 "], this tablet detail: %s",
-                   txn->id, tablet->id, __builtin_popcount(good), tablet_write_quorum(tablet),
-                   tablet->table->name, tablet->table->partition, detail);
-}
-
 /* One tablet of the report; `sealed` gets what counts of it. */
 static int check_tablet(const struct state *state, const struct txn *txn, const struct table *table,
                         const struct load_report_tablet *report, uint8_t *sealed,
@@ -75,7 +53,7 @@ static int check_tablet(const struct state *state, const struct txn *txn, const 
                        report->tablet);
     *sealed = (uint8_t)(report->sealed & (unsigned)~tablet_behind(tablet));
     if ((uint32_t)__builtin_popcount(*sealed) < tablet_write_quorum(tablet))
-        return fail_quorum(txn, tablet, *sealed, msg);
+        return txn_fail_quorum(txn, tablet, *sealed, msg);
     return 0;
 }
 

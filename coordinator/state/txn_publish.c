@@ -39,6 +39,45 @@ static uint32_t gather(const struct state *state, const struct txn *txn, const s
     return written;
 }
 
+int txn_fail_quorum(const struct txn *txn, const struct tablet *tablet, uint8_t good,
+                    struct tg_errmsg *msg)
+{
+    char detail[REPLICAS_MAX * 48] = "";
+    size_t at = 0;
+    for (unsigned i = 0; i < tablet->replica_count; i++) {
+        int n = snprintf(detail + at, sizeof detail - at, "%sparticipant %u %s", i == 0 ? "" : ", ",
+                         tablet->replicas[i].node,
+                         (good >> i & 1) != 0         ? "succeeded"
+                         : tablet->replicas[i].behind ? "is behind"
+                                                      : "failed");
+        at += (size_t)n < sizeof detail - at ? (size_t)n : sizeof detail - 1 - at;
+    }
+    return tg_fail(msg, TG_QUORUM,
+                   "Failed to commit txn %" PRIu64 ", cause tablet %" PRIu64
+                   " succ replica num %d < load required replica num %u. table %s, partition: "
+                   "[id=%" PRIu64 "], this tablet detail: %s",
+                   txn->id, tablet->id, __builtin_popcount(good), tablet_write_quorum(tablet),
+                   tablet->table->name, tablet->table->partition, detail);
+}
+
+int txn_check_quorum(const struct state *state, const struct txn *txn, struct tg_errmsg *msg)
+{
+    for (uint32_t i = 0; i < txn->table_count; i++) {
+        const struct table *table = catalog_table_by_id(&state->catalog, txn->tables[i].table);
+        uint8_t sealed[BUCKETS_MAX];
+        uint64_t rows;
+        gather(state, txn, table, sealed, &rows);
+        for (uint32_t j = 0; j < table->bucket_count; j++) {
+            const struct tablet *tablet = table->tablets[j];
+            uint8_t good = (uint8_t)(sealed[j] & ~tablet_behind(tablet));
+            if (sealed[j] != NOT_WRITTEN &&
+                (uint32_t)__builtin_popcount(good) < tablet_write_quorum(tablet))
+                return txn_fail_quorum(txn, tablet, good, msg);
+        }
+    }
+    return 0;
+}
+
 /* Replicas that miss a part of what was committed lack that version: behind from now on (rule 3).
  */
 static bool mark_behind(struct tablet *tablet, uint8_t sealed, version_t version)

@@ -223,6 +223,41 @@ static void test_an_explicit_transaction_may_precommit_first(void **state)
     assert_int_equal(state_builder_finish(b, COMMAND_TXN_COMMIT, txn), 0);
 }
 
+/* Each load has its quorum, but only one replica holds both: committed like that, the version would
+ * wait for copies that nobody has. */
+static void
+test_an_explicit_transaction_leaves_prepare_with_a_quorum_for_all_its_loads(void **state)
+{
+    static const enum command_type ways[] = {COMMAND_TXN_PRECOMMIT, COMMAND_TXN_COMMIT};
+    struct state_builder *b = *state;
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(state_builder_begin(b, 0, "d", NULL, i == 0 ? "x" : "y", false), 0);
+        txn_id txn = b->last.txn;
+        assert_int_equal(state_builder_load_start(b, 1, txn, "d", "t"), 0);
+        assert_int_equal(state_builder_done(b, txn, b->last.rowset, 3, 3), 0);
+        assert_int_equal(state_builder_load_start(b, 2, txn, "d", "t"), 0);
+        assert_int_equal(state_builder_done(b, txn, b->last.rowset, 2, 6), 0);
+        assert_int_equal(state_builder_finish(b, ways[i], txn), TG_QUORUM);
+        assert_non_null(
+            strstr(b->last.msg.text, "succ replica num 1 < load required replica num 2"));
+        assert_int_equal(txn_table_find(&b->state.txns, txn)->state, TXN_PREPARE);
+        assert_int_equal(state_builder_finish(b, COMMAND_TXN_ABORT, txn), 0);
+    }
+}
+
+/* A replica that fell behind after the load's report counts no more. */
+static void test_leaving_prepare_judges_replicas_as_they_are_then(void **state)
+{
+    struct state_builder *b = *state;
+    assert_int_equal(state_builder_begin(b, 0, "d", NULL, "x", false), 0);
+    txn_id txn = b->last.txn;
+    assert_int_equal(state_builder_load_start(b, 1, txn, "d", "t"), 0);
+    assert_int_equal(state_builder_done(b, txn, b->last.rowset, 1, 6), 0);
+    assert_int_equal(state_builder_begin(b, 1, "d", "t", "other", false), 0);
+    assert_int_equal(state_builder_done(b, b->last.txn, b->last.rowset, 1, 3), 0);
+    assert_int_equal(state_builder_finish(b, COMMAND_TXN_COMMIT, txn), TG_QUORUM);
+}
+
 static void test_an_explicit_transaction_without_loads_commits(void **state)
 {
     struct state_builder *b = *state;
@@ -312,6 +347,8 @@ int main(void)
         TEST(test_an_automatic_abort_applies_only_to_what_was_seen),
         TEST(test_an_explicit_transaction_commits_from_prepare_when_its_loads_are_done),
         TEST(test_an_explicit_transaction_may_precommit_first),
+        TEST(test_an_explicit_transaction_leaves_prepare_with_a_quorum_for_all_its_loads),
+        TEST(test_leaving_prepare_judges_replicas_as_they_are_then),
         TEST(test_an_explicit_transaction_without_loads_commits),
         TEST(test_commit_of_a_dropped_table_fails_and_abort_works),
         TEST(test_transactions_of_a_dropped_database_can_only_be_aborted),
