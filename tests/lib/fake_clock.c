@@ -2,15 +2,15 @@
 /* A clock that moves only when a test moves it. */
 #include "tests/lib/fake_clock.h"
 
-/* The clock is the struct's first member. */
+/* The clock is the struct's first member. Atomic, as a test may move it under a running loop. */
 static uint64_t fake_wall(struct clock *clock)
 {
-    return ((struct fake_clock *)clock)->wall;
+    return __atomic_load_n(&((struct fake_clock *)clock)->wall, __ATOMIC_RELAXED);
 }
 
 static uint64_t fake_mono(struct clock *clock)
 {
-    return ((struct fake_clock *)clock)->mono;
+    return __atomic_load_n(&((struct fake_clock *)clock)->mono, __ATOMIC_RELAXED);
 }
 
 void fake_clock_init(struct fake_clock *fake)
@@ -21,8 +21,8 @@ void fake_clock_init(struct fake_clock *fake)
 
 void fake_clock_advance_us(struct fake_clock *fake, uint64_t us)
 {
-    fake->wall += us;
-    fake->mono += us;
+    __atomic_fetch_add(&fake->wall, us, __ATOMIC_RELAXED);
+    __atomic_fetch_add(&fake->mono, us, __ATOMIC_RELAXED);
 }
 
 void fake_clock_advance_ms(struct fake_clock *fake, uint64_t ms)
@@ -32,5 +32,5 @@ void fake_clock_advance_ms(struct fake_clock *fake, uint64_t ms)
 
 void fake_clock_jump_wall(struct fake_clock *fake, int64_t us)
 {
-    fake->wall += (uint64_t)us;
+    __atomic_fetch_add(&fake->wall, (uint64_t)us, __ATOMIC_RELAXED);
 }
