@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Looking things up in a request: headers, query parameters, percent escapes. */
+#include <stdio.h>
 #include <string.h>
 
 #include "common/net/http_server.h"
@@ -68,6 +69,33 @@ int http_request_query(const struct http_request *request, const char *name, uns
         at += len;
         if (*at == '&')
             at++;
+    }
+    return TG_NOT_FOUND;
+}
+
+static bool is_known(struct slice name, const char *const *known, size_t count)
+{
+    char decoded[HTTP_QUERY_NAME_BYTES];
+    if (http_decode(name, true, decoded, sizeof decoded) != 0)
+        return false;
+    for (size_t i = 0; i < count; i++) {
+        if (strcmp(decoded, known[i]) == 0)
+            return true;
+    }
+    return false;
+}
+
+int http_request_stranger(const struct http_request *request, const char *const *known,
+                          size_t count, char *out, size_t cap)
+{
+    for (const char *at = request->query; *at != '\0'; at += *at == '&') {
+        size_t len = strcspn(at, "&");
+        size_t name_len = strcspn(at, "=&");
+        if (len > 0 && !is_known(slice_of(at, name_len), known, count)) {
+            snprintf(out, cap, "%.*s", (int)name_len, at);
+            return 0;
+        }
+        at += len;
     }
     return TG_NOT_FOUND;
 }

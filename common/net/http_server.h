@@ -68,6 +68,11 @@ const char *http_request_header(const struct http_request *request, const char *
  * out; TG_NOT_FOUND, TG_INVALID (bad escape), TG_TOO_LARGE. The n-th of that name. */
 int http_request_query(const struct http_request *request, const char *name, unsigned nth,
                        char *out, size_t cap);
+/* The first query parameter whose name is none of the known ones, as it was written and cut to cap,
+ * into out; TG_NOT_FOUND if there is none. A misspelt parameter must not be taken for an absent
+ * one. */
+int http_request_stranger(const struct http_request *request, const char *const *known,
+                          size_t count, char *out, size_t cap);
 /* Percent-decodes one path segment; '+' stays '+'. TG_INVALID or TG_TOO_LARGE. */
 int http_decode_segment(struct slice text, char *out, size_t cap);
 void http_encode_userinfo(const char *text, struct buf *out); /* everything reserved as %XX */

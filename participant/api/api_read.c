@@ -38,7 +38,7 @@ struct read_job {
     uint64_t until_ms;
 };
 
-enum { POLL_MS = 100 };
+enum { POLL_MS = 100, PARAMETER_SHOWN_BYTES = 64 };
 
 static void release(struct api_read *api)
 {
@@ -190,6 +190,13 @@ static void hand_over(struct read_job *job)
         end_job(job, TG_BUSY, "too many reads are waiting");
 }
 
+/* A token of a table that was dropped, made again under its name, would skip the new one's first
+ * versions; nor does one of another table mean anything here. */
+static bool token_is_strange(const struct read_job *job)
+{
+    return job->request.token_table != 0 && job->request.token_table != job->point.table;
+}
+
 static void on_point(void *data, const struct rpc_reply *reply)
 {
     struct read_job *job = data;
@@ -198,10 +205,17 @@ static void on_point(void *data, const struct rpc_reply *reply)
     job->asking = false;
     if (err == 0)
         err = msg_read_point_reply_decode(reply->head, &job->point);
-    if (err != 0)
+    if (err == TG_NOT_YET && job->request.token_table != 0)
+        end_job(
+            job, err,
+            "the token is ahead of the table: is it of another one, or of one that was dropped?");
+    else if (err != 0)
         end_job(job, err, reply->message[0] != 0 ? reply->message : tg_err_sentence(err));
     else if (atomic_load(read_stream_stop(job->stream)) || atomic_load(&job->api->closing))
         end_job(job, TG_CANCELED, "the read was stopped");
+    else if (token_is_strange(job))
+        end_job(job, TG_INVALID,
+                "the token is of another table, or of one that was dropped: begin with after=0");
     else if (should_wait(job))
         wait_for_more(job);
     else
@@ -235,6 +249,24 @@ static void refuse(struct http_exchange *exchange, int err, const char *sentence
     buf_close(&body);
 }
 
+/* A misspelt version= or as_of= must not be answered with the newest rows. */
+static int check_parameters(const struct http_request *request, enum read_kind kind,
+                            struct tg_errmsg *msg)
+{
+    size_t count;
+    const char *const *known = read_request_parameters(kind, &count);
+    struct buf list = BUF_INIT;
+    char stranger[PARAMETER_SHOWN_BYTES];
+
+    if (http_request_stranger(request, known, count, stranger, sizeof stranger) != 0)
+        return 0;
+    for (size_t i = 0; i < count; i++)
+        buf_printf(&list, "%s%s", i > 0 ? ", " : "", known[i]);
+    tg_fail(msg, TG_INVALID, "unknown parameter '%s'; known are %s", stranger, buf_cstr(&list));
+    buf_close(&list);
+    return TG_INVALID;
+}
+
 static void start(struct api_read *api, struct http_exchange *exchange,
                   const struct http_params *params, enum read_kind kind)
 {
@@ -251,6 +283,8 @@ static void start(struct api_read *api, struct http_exchange *exchange,
     msg_read_point_reply_init(&job->point);
     err = read_request_parse(kind, params->value[0], params->value[1], lookup,
                              (void *)http_exchange_request(exchange), &job->request, &msg);
+    if (err == 0)
+        err = check_parameters(http_exchange_request(exchange), kind, &msg);
     if (err == 0) {
         job->stream = read_stream_open(api->loop, exchange);
         err = job->stream == NULL ? TG_NOMEM : 0;

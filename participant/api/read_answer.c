@@ -151,11 +151,11 @@ static void set_headers(struct answering *a)
 
     if (a->request->kind == READ_CHANGES) {
         if (a->limited)
-            read_token_print(a->row_version - 1, a->row_skip, token);
+            read_token_print(point->table, a->row_version - 1, a->row_skip, token);
         else if (point->version > point->after)
-            read_token_print(point->version, 0, token);
+            read_token_print(point->table, point->version, 0, token);
         else /* nothing was looked at: as far as before */
-            read_token_print(point->after, a->to_skip, token);
+            read_token_print(point->table, point->after, a->to_skip, token);
         snprintf(headers + at, sizeof headers - (size_t)at, "X-Tidegate-Token: %s\r\n", token);
     }
     read_stream_headers(a->stream, json ? "application/x-ndjson" : "text/csv; charset=utf-8",

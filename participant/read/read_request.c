@@ -150,26 +150,40 @@ static int get_bound(struct parsing *p, const char *name, struct read_bound *bou
     return parse_time(p, name, bound);
 }
 
-void read_token_print(version_t version, uint64_t skip, char out[READ_TOKEN_BYTES])
+void read_token_print(table_id table, version_t version, uint64_t skip, char out[READ_TOKEN_BYTES])
 {
-    snprintf(out, READ_TOKEN_BYTES, "1.%" PRIu64 ".%" PRIu64, version, skip);
+    snprintf(out, READ_TOKEN_BYTES, "1.%" PRIu64 ".%" PRIu64 ".%" PRIu64, (uint64_t)table, version,
+             skip);
+}
+
+/* The number up to the next dot or the end; the rest, NULL if this was the last one. */
+static bool take_number(char **rest, uint64_t *value)
+{
+    char *text = *rest;
+    char *dot = text != NULL ? strchr(text, '.') : NULL;
+
+    *rest = dot != NULL ? dot + 1 : NULL;
+    if (dot != NULL)
+        *dot = 0;
+    return text != NULL && parse_number(text, value);
 }
 
 static int get_token(struct parsing *p, struct read_request *request, bool *given)
 {
-    char *dot;
+    char *rest = p->text;
+    uint64_t format = 0;
+    uint64_t table = 0;
     int err = get(p, "token", 0);
 
     *given = err == 0;
     if (err != 0)
         return err == TG_NOT_FOUND ? 0 : err;
-    dot = strncmp(p->text, "1.", 2) == 0 ? strchr(p->text + 2, '.') : NULL;
-    if (dot != NULL)
-        *dot = 0;
     request->after.at = READ_VERSION;
-    if (dot == NULL || !parse_number(p->text + 2, &request->after.value) ||
-        !parse_number(dot + 1, &request->skip))
+    if (!take_number(&rest, &format) || format != 1 || !take_number(&rest, &table) || table == 0 ||
+        !take_number(&rest, &request->after.value) || !take_number(&rest, &request->skip) ||
+        rest != NULL)
         return tg_fail(p->msg, TG_INVALID, "parameter token is not one that _changes gave");
+    request->token_table = (table_id)table;
     return 0;
 }
 
@@ -260,6 +274,32 @@ static int get_all(struct parsing *p, struct read_request *request)
             err = get_texts(p, "to", request->to, &request->to_count);
     }
     return err;
+}
+
+#define PARAMETERS_OF_ALL \
+    "version", "as_of", "columns", "limit", "format", "consistency", "include_deleted"
+
+const char *const *read_request_parameters(enum read_kind kind, size_t *count)
+{
+    static const char *const scan[] = {PARAMETERS_OF_ALL, "order", "where"};
+    static const char *const get[] = {PARAMETERS_OF_ALL, "order", "where", "key"};
+    static const char *const range[] = {PARAMETERS_OF_ALL, "order", "where", "from", "to"};
+    static const char *const changes[] = {PARAMETERS_OF_ALL, "after", "until", "token", "wait_ms"};
+
+    switch (kind) {
+    case READ_GET:
+        *count = sizeof get / sizeof get[0];
+        return get;
+    case READ_RANGE:
+        *count = sizeof range / sizeof range[0];
+        return range;
+    case READ_CHANGES:
+        *count = sizeof changes / sizeof changes[0];
+        return changes;
+    default:
+        *count = sizeof scan / sizeof scan[0];
+        return scan;
+    }
 }
 
 int read_request_parse(enum read_kind kind, const char *db, const char *table,

@@ -19,7 +19,7 @@ enum {
     READ_KEYS_MAX = 64,     /* key columns that may be named */
     READ_WAIT_MS_MAX = 60000,
     READ_CHANGES_LIMIT_MAX = 100000, /* rows of one limited answer of _changes */
-    READ_TOKEN_BYTES = 64
+    READ_TOKEN_BYTES = 72
 };
 
 struct read_request {
@@ -28,6 +28,7 @@ struct read_request {
     char table[NAME_BYTES];
     struct read_bound bound;       /* version=, as_of=, until= */
     struct read_bound after;       /* _changes */
+    table_id token_table;          /* _changes: whose token it is, 0 = none was given */
     uint64_t skip;                 /* _changes: rows of version after+1 that were given already */
     bool local;                    /* consistency=local */
     char columns[READ_TEXT_BYTES]; /* "" = all visible ones */
@@ -49,6 +50,8 @@ typedef int read_request_lookup(void *ctx, const char *name, unsigned nth, char 
 int read_request_parse(enum read_kind kind, const char *db, const char *table,
                        read_request_lookup *lookup, void *ctx, struct read_request *request,
                        struct tg_errmsg *msg);
+/* The names of the parameters that such a read knows. */
+const char *const *read_request_parameters(enum read_kind kind, size_t *count);
 void read_request_close(struct read_request *request);
 void read_request_point(const struct read_request *request, struct msg_read_point *message);
 
@@ -69,8 +72,8 @@ int read_terms_make(const struct read_request *request, const struct msg_read_po
                     struct read_terms *terms, struct tg_errmsg *msg);
 void read_terms_close(struct read_terms *terms);
 
-/* Where a limited answer of _changes ended: every row of versions up to `version`, and `skip` rows
- * of the next one. */
-void read_token_print(version_t version, uint64_t skip, char out[READ_TOKEN_BYTES]);
+/* Where a limited answer of _changes ended: every row of versions of that table up to `version`,
+ * and `skip` rows of the next one. */
+void read_token_print(table_id table, version_t version, uint64_t skip, char out[READ_TOKEN_BYTES]);
 
 #endif

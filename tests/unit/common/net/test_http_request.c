@@ -36,6 +36,24 @@ static void test_query_parameters_are_found_and_decoded(void **state)
     assert_int_equal(http_request_query(&request, "key", 0, out, sizeof out), TG_NOT_FOUND);
 }
 
+static void test_the_first_parameter_that_nobody_knows_is_named(void **state)
+{
+    (void)state;
+    static const char *const known[] = {"key", "as_of"};
+    struct http_request request = {.query = "key=a&as_of=b&&%6Bey=d"};
+    char out[8];
+    assert_int_equal(http_request_stranger(&request, known, 2, out, sizeof out), TG_NOT_FOUND);
+    assert_int_equal(http_request_stranger(&request, known, 1, out, sizeof out), 0);
+    assert_string_equal(out, "as_of");
+    request.query = "key=a&a_rather_long_name=b&x";
+    assert_int_equal(http_request_stranger(&request, known, 2, out, sizeof out), 0);
+    assert_string_equal(out, "a_rathe");
+    request.query = "%4=1";
+    assert_int_equal(http_request_stranger(&request, known, 2, out, sizeof out), 0);
+    request.query = "";
+    assert_int_equal(http_request_stranger(&request, known, 2, out, sizeof out), TG_NOT_FOUND);
+}
+
 static int decode(const char *text, char *out, size_t cap)
 {
     return http_decode_segment(slice_str(text), out, cap);
@@ -74,6 +92,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_query_parameters_are_found_and_decoded),
+        cmocka_unit_test(test_the_first_parameter_that_nobody_knows_is_named),
         cmocka_unit_test(test_segments_keep_their_plus),
         cmocka_unit_test(test_userinfo_survives_a_round_trip),
     };

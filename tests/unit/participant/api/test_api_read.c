@@ -281,7 +281,7 @@ static void test_changes_tell_what_each_version_did(void **state)
                      "{\"_version\":4,\"_time_us\":4000,\"_op\":\"upsert\",\"k\":1,\"v\":\"a\"}\n"
                      "{\"_version\":5,\"_time_us\":5000,\"_op\":\"truncate\"}\n");
     expect_header(&answer, "X-Tidegate-Version", "5");
-    expect_header(&answer, "X-Tidegate-Token", "1.5.0");
+    expect_header(&answer, "X-Tidegate-Token", "1.1.5.0");
     test_answer_close(&answer);
 }
 
@@ -325,7 +325,7 @@ static void check_pieces(struct read_api *f, unsigned limit)
     }
     assert_string_equal(buf_cstr(&text), whole.body);
     char expected[64];
-    snprintf(expected, sizeof expected, "1.%lu.0", f->table.version);
+    snprintf(expected, sizeof expected, "1.1.%lu.0", f->table.version);
     assert_string_equal(token, expected);
     test_answer_close(&whole);
     buf_close(&text);
@@ -355,10 +355,40 @@ static void test_a_token_in_the_middle_of_a_version_survives_an_earlier_bound(vo
     struct test_answer answer;
 
     load_three(f);
-    ask(f, "/api/db/t/_changes?token=1.0.2&until=0", &answer);
+    ask(f, "/api/db/t/_changes?token=1.1.0.2&until=0", &answer);
     assert_string_equal(answer.body, "");
-    expect_header(&answer, "X-Tidegate-Token", "1.0.2");
+    expect_header(&answer, "X-Tidegate-Token", "1.1.0.2");
     test_answer_close(&answer);
+}
+
+static void test_a_token_of_another_table_is_refused(void **state)
+{
+    struct read_api *f = *state;
+    struct test_answer answer;
+
+    load_three(f);
+    ask(f, "/api/db/t/_changes?token=1.2.1.0", &answer);
+    assert_int_equal(answer.status, 400);
+    assert_non_null(strstr(answer.body, "the token is of another table"));
+    test_answer_close(&answer);
+}
+
+static void test_a_misspelt_parameter_is_refused(void **state)
+{
+    static const char *const targets[] = {
+        "/api/db/t/_scan?versoin=1", "/api/db/t/_get?key=1&asof=5", "/api/db/t/_range?form=1",
+        "/api/db/t/_changes?after=0&order=key", "/api/db/t/_scan?key=1"};
+    struct read_api *f = *state;
+    struct test_answer answer;
+
+    load_three(f);
+    for (size_t i = 0; i < sizeof targets / sizeof targets[0]; i++) {
+        ask(f, targets[i], &answer);
+        assert_int_equal(answer.status, 400);
+        assert_non_null(strstr(answer.body, "unknown parameter '"));
+        assert_non_null(strstr(answer.body, "known are version, as_of"));
+        test_answer_close(&answer);
+    }
 }
 
 struct late_load {
@@ -401,7 +431,7 @@ static void test_a_long_poll_ends_empty_when_its_time_is_over(void **state)
     ask(f, "/api/db/t/_changes?after=3&wait_ms=400", &answer);
     assert_in_range(clock_monotonic_ms(clock_system()) - before, 350, 5000);
     assert_string_equal(answer.body, "");
-    expect_header(&answer, "X-Tidegate-Token", "1.3.0");
+    expect_header(&answer, "X-Tidegate-Token", "1.1.3.0");
     test_answer_close(&answer);
     /* With an end that is reached there is nothing to wait for. */
     before = clock_monotonic_ms(clock_system());
@@ -532,6 +562,8 @@ int main(void)
         TEST(test_bounds_of_changes_are_half_open),
         TEST(test_limits_and_tokens_give_each_row_once),
         TEST(test_a_token_in_the_middle_of_a_version_survives_an_earlier_bound),
+        TEST(test_a_token_of_another_table_is_refused),
+        TEST(test_a_misspelt_parameter_is_refused),
         TEST(test_a_long_poll_answers_as_soon_as_there_is_something),
         TEST(test_a_long_poll_ends_empty_when_its_time_is_over),
         TEST_DUPLICATE(test_inserts_of_a_table_that_keeps_every_row),

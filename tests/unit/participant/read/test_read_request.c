@@ -166,19 +166,21 @@ static void test_bounds_of_changes(void **state)
     assert_int_equal(r.bound.at, READ_TIME);
     assert_true(r.bound.value == AT_2026 + 1000000);
     read_request_close(&r);
-    r = good(READ_CHANGES, "token=1.12.34");
+    r = good(READ_CHANGES, "token=1.9.12.34");
+    assert_int_equal(r.token_table, 9);
     assert_int_equal(r.after.at, READ_VERSION);
     assert_int_equal(r.after.value, 12);
     assert_int_equal(r.skip, 34);
     read_request_close(&r);
     refused(READ_CHANGES, "", TG_INVALID, "needs after=");
-    refused(READ_CHANGES, "after=1&token=1.0.0", TG_INVALID, "exclude");
+    refused(READ_CHANGES, "after=1&token=1.9.0.0", TG_INVALID, "exclude");
     refused(READ_CHANGES, "after=1&until=5&version=4", TG_INVALID, "until excludes");
     refused(READ_CHANGES, "after=1&limit=100001", TG_INVALID, "at most 100000");
     refused(READ_CHANGES, "after=1&wait_ms=60001", TG_INVALID, "wait_ms");
     refused(READ_CHANGES, "after=soon", TG_INVALID, "after");
-    const char *const bad_tokens[] = {"token=",     "token=1",    "token=2.1.1", "token=1.1",
-                                      "token=1.1.", "token=1..1", "token=1.a.1", "token=1.1.1x"};
+    const char *const bad_tokens[] = {
+        "token=",       "token=1",       "token=2.1.1.1",  "token=1.1.1",   "token=1.1.1.",
+        "token=1.1..1", "token=1.1.a.1", "token=1.1.1.1x", "token=1.0.1.1", "token=1.1.1.1.1"};
     for (size_t i = 0; i < sizeof bad_tokens / sizeof bad_tokens[0]; i++)
         refused(READ_CHANGES, bad_tokens[i], TG_INVALID, "token");
 }
@@ -189,9 +191,10 @@ static void test_a_token_is_read_as_it_was_printed(void **state)
     char query[READ_TOKEN_BYTES + 16];
 
     (void)state;
-    read_token_print(UINT64_MAX, UINT64_MAX, token);
+    read_token_print(UINT64_MAX, UINT64_MAX, UINT64_MAX, token);
     snprintf(query, sizeof query, "token=%s", token);
     struct read_request r = good(READ_CHANGES, query);
+    assert_true(r.token_table == UINT64_MAX);
     assert_true(r.after.value == UINT64_MAX && r.skip == UINT64_MAX);
     read_request_close(&r);
 }
