@@ -45,7 +45,7 @@ static void chosen(struct backend_wait *wait, const char *http)
     } else if (redirect->of_load) {
         api_answer_failed(request, "No backend load available., policy: no participant is alive");
     } else {
-        api_answer_error(request, 500, "no participant is alive");
+        api_answer_refused(request, 503, "no participant is alive");
     }
     buf_close(&location);
     api_request_release(request);
@@ -79,6 +79,10 @@ void api_redirect_load(struct api_request *request)
 
 void api_redirect_read(struct api_request *request)
 {
-    if (api_request_authorize(request))
+    struct tg_errmsg msg;
+
+    if (api_request_check_user(request, &msg) != 0)
+        api_answer_refused(request, 401, msg.text);
+    else
         redirect(request, false);
 }

@@ -221,6 +221,11 @@ void api_answer_error(struct api_request *request, int code, const char *text)
     answer_error(request, 200, code, text);
 }
 
+void api_answer_refused(struct api_request *request, int status, const char *text)
+{
+    answer_error(request, status, status, text);
+}
+
 void api_answer_verdict(struct api_request *request, int err, const char *sentence)
 {
     struct tg_errmsg text;

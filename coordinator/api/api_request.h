@@ -62,6 +62,9 @@ void api_answer_data(struct api_request *request, struct slice data);
 /* code 1: "Error", 401: "Unauthorized", 403: "Bad Request", 404: "Not Found", 500: "Internal
  * Error"; the HTTP status is 200, but 503 if the leader could not be reached. */
 void api_answer_error(struct api_request *request, int code, const char *text);
+/* The same with an HTTP status that fits, as participants answer reads: who asked for rows must not
+ * take a 200 for some. */
+void api_answer_refused(struct api_request *request, int status, const char *text);
 /* A verdict of the leader as envelope. */
 void api_answer_verdict(struct api_request *request, int err, const char *sentence);
 /* {"status":"FAILED","msg":…}: what load endpoints answer themselves. */

@@ -99,6 +99,20 @@ static int parse_like(struct ddl_lexer *lexer, struct ddl *ddl)
     return parse_pattern(lexer, ddl);
 }
 
+/* A misspelt state must not look like "none of them". */
+static int check_status(struct ddl_lexer *lexer, const struct ddl *ddl, struct ddl_token place)
+{
+    static const char *const states[] = {"prepare", "precommitted", "committed", "visible",
+                                         "aborted"};
+
+    for (size_t i = 0; i < sizeof states / sizeof states[0]; i++)
+        if (strcasecmp(ddl->pattern, states[i]) == 0)
+            return lexer->err;
+    lexer->token = place;
+    return ddl_lexer_fail_at(lexer, TG_INVALID,
+                             "status must be prepare, precommitted, committed, visible or aborted");
+}
+
 /* WHERE id = n | label = 'x' | label LIKE 'x%' | status = 'visible' */
 static int parse_transaction_filter(struct ddl_lexer *lexer, struct ddl *ddl)
 {
@@ -119,7 +133,10 @@ static int parse_transaction_filter(struct ddl_lexer *lexer, struct ddl *ddl)
         return lexer->err != 0 ? lexer->err : ddl_lexer_fail(lexer, "id, label or status");
     }
     ddl_lexer_expect(lexer, "=");
-    return parse_pattern(lexer, ddl);
+    struct ddl_token place = lexer->token;
+    if (parse_pattern(lexer, ddl) == 0 && ddl->filter == DDL_FILTER_STATUS)
+        return check_status(lexer, ddl, place);
+    return lexer->err;
 }
 
 static int parse_show(struct ddl_lexer *lexer, struct ddl *ddl)

@@ -162,6 +162,49 @@ static bool value_is_true(const char *value)
     return strcasecmp(value, "true") == 0;
 }
 
+/* Properties of Doris that steer its storage or its jobs, not what a table means: statements that
+ * have them are taken as they are, and they have no effect. */
+static bool has_no_effect(const char *name)
+{
+    static const char *const names[] = {"binlog.enable",
+                                        "binlog.ttl_seconds",
+                                        "binlog.max_bytes",
+                                        "binlog.max_history_nums",
+                                        "bloom_filter_columns",
+                                        "colocate_with",
+                                        "compaction_policy",
+                                        "compression",
+                                        "disable_auto_compaction",
+                                        "enable_mow_light_delete",
+                                        "enable_single_replica_compaction",
+                                        "estimate_partition_size",
+                                        "file_cache_ttl_seconds",
+                                        "group_commit_data_bytes",
+                                        "group_commit_interval_ms",
+                                        "in_memory",
+                                        "inverted_index_storage_format",
+                                        "is_being_synced",
+                                        "light_schema_change",
+                                        "min_load_replica_num",
+                                        "row_store_page_size",
+                                        "skip_write_index_on_load",
+                                        "storage_cooldown_time",
+                                        "storage_format",
+                                        "storage_medium",
+                                        "storage_page_size",
+                                        "storage_policy",
+                                        "store_row_column",
+                                        "row_store_columns",
+                                        "variant_max_subcolumns_count",
+                                        "version_info"};
+    static const char compaction[] = "time_series_compaction_";
+
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (strcasecmp(name, names[i]) == 0)
+            return true;
+    return strncasecmp(name, compaction, sizeof compaction - 1) == 0;
+}
+
 static int take_property(struct ddl_lexer *lexer, struct ddl *ddl, const char *name,
                          const char *value)
 {
@@ -196,8 +239,11 @@ static int take_property(struct ddl_lexer *lexer, struct ddl *ddl, const char *n
                 "set enable_unique_key_merge_on_write to false");
     } else if (strncasecmp(name, "function_column.", 16) == 0) {
         return ddl_lexer_fail_at(lexer, TG_UNSUPPORTED, "sequence columns are not supported");
+    } else if (strncasecmp(name, "dynamic_partition.", 18) == 0) {
+        return ddl_lexer_fail_at(lexer, TG_UNSUPPORTED, "partitions are not supported");
+    } else if (!has_no_effect(name)) {
+        return ddl_lexer_fail_at(lexer, TG_INVALID, "unknown property '%s'", name);
     }
-    /* Other properties of Doris steer its storage, not its meaning: accepted, without effect. */
     return lexer->err;
 }
 
@@ -208,10 +254,16 @@ static int parse_properties(struct ddl_lexer *lexer, struct ddl *ddl)
 
     ddl_lexer_expect(lexer, "(");
     while (lexer->err == 0 && !ddl_lexer_is(lexer, ")")) {
+        struct ddl_token place = lexer->token;
         ddl_lexer_string(lexer, "a property name in quotes", &name);
         ddl_lexer_expect(lexer, "=");
-        if (lexer->err == 0 && ddl_lexer_string(lexer, "a property value in quotes", &value) == 0)
-            take_property(lexer, ddl, name, value);
+        if (lexer->err == 0 && ddl_lexer_string(lexer, "a property value in quotes", &value) == 0) {
+            struct ddl_token next = lexer->token;
+
+            lexer->token = place; /* where a complaint points */
+            if (take_property(lexer, ddl, name, value) == 0)
+                lexer->token = next;
+        }
         if (!ddl_lexer_take(lexer, ","))
             break;
     }

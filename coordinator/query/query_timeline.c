@@ -86,6 +86,47 @@ static int take_limit(const struct http_request *query, uint64_t *limit, struct 
     return 0;
 }
 
+/* One of the words, or nothing. */
+static int check_word(const char *name, const char *value, const char *const *words, size_t count,
+                      struct tg_errmsg *msg)
+{
+    struct buf list = BUF_INIT;
+
+    for (size_t i = 0; i < count; i++) {
+        if (value[0] == '\0' || strcasecmp(value, words[i]) == 0) {
+            buf_close(&list);
+            return 0;
+        }
+        buf_printf(&list, "%s%s", i > 0 ? ", " : "", words[i]);
+    }
+    tg_fail(msg, TG_INVALID, "%s=%s is none of %s", name, value, buf_cstr(&list));
+    buf_close(&list);
+    return TG_INVALID;
+}
+
+/* What is misspelt must not look like a timeline on which nothing was found. */
+static int check_filter(const struct http_request *query, const struct filter *filter,
+                        struct tg_errmsg *msg)
+{
+    static const char *const names[] = {"from", "to", "action", "state", "label", "limit"};
+    static const char *const actions[] = {
+        "commit",     "deltacommit",   "rollback",   "clean",         "savepoint", "restore",
+        "compaction", "logcompaction", "clustering", "replacecommit", "indexing"};
+    static const char *const states[] = {"REQUESTED", "INFLIGHT", "COMPLETED"};
+    char stranger[TIMELINE_WORD_BYTES];
+
+    if (http_request_stranger(query, names, sizeof names / sizeof names[0], stranger,
+                              sizeof stranger) == 0)
+        return tg_fail(msg, TG_INVALID,
+                       "unknown parameter '%s'; known are from, to, action, state, label, limit",
+                       stranger);
+    int err =
+        check_word("action", filter->action, actions, sizeof actions / sizeof actions[0], msg);
+    return err != 0
+               ? err
+               : check_word("state", filter->state, states, sizeof states / sizeof states[0], msg);
+}
+
 static int parse_filter(const struct query_call *call, struct filter *filter, struct tg_errmsg *msg)
 {
     struct buf text = BUF_INIT;
@@ -106,6 +147,8 @@ static int parse_filter(const struct query_call *call, struct filter *filter, st
         err = take_text(&query, "label", filter->label, sizeof filter->label, msg);
     if (err == 0)
         err = take_limit(&query, &filter->limit, msg);
+    if (err == 0)
+        err = check_filter(&query, filter, msg);
     buf_close(&text);
     return err;
 }
@@ -296,6 +339,16 @@ static void print_time(struct json_writer *out, const char *name, uint64_t us)
     }
 }
 
+/* None before the commit, nor of what was aborted. */
+static void print_version(struct json_writer *out, version_t version)
+{
+    json_writer_key(out, "version");
+    if (version != 0)
+        json_writer_uint(out, version);
+    else
+        json_writer_null(out);
+}
+
 static void print_txn_tables(const struct state *state, const struct txn *txn,
                              struct json_writer *out)
 {
@@ -307,8 +360,7 @@ static void print_txn_tables(const struct state *state, const struct txn *txn,
         json_writer_object(out);
         json_writer_key(out, "table");
         json_writer_str(out, table != NULL ? table->name : "");
-        json_writer_key(out, "version");
-        json_writer_uint(out, txn->tables[i].version);
+        print_version(out, txn->tables[i].version);
         json_writer_key(out, "rows");
         json_writer_uint(out, loaded_rows(txn, txn->tables[i].table));
         json_writer_object_end(out);
@@ -333,11 +385,7 @@ static void print_instant(const struct state *state, const struct instant *insta
     if (of_db) {
         print_txn_tables(state, txn, out);
     } else {
-        json_writer_key(out, "version");
-        if (instant->version != 0)
-            json_writer_uint(out, instant->version);
-        else
-            json_writer_null(out);
+        print_version(out, instant->version);
     }
     json_writer_key(out, "rows");
     json_writer_uint(out, instant->rows);

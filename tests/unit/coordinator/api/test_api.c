@@ -228,6 +228,8 @@ static void test_who_is_not_root_is_denied(void **state)
     expect(f, "PUT", "/api/d/t/_stream_load", NULL,
            "{\"status\":\"FAILED\",\"msg\":\"Access denied for user 'root@127.0.0.1' (using "
            "password: YES)\"}");
+    ask(f, "GET", "/api/d/t/_scan", "", NULL); /* who asks for rows must not take this for one */
+    assert_int_equal(f->reply.status, 401);
     f->auth[0] = '\0';
     expect(
         f, "GET", "/api/d/t/_count", NULL,
@@ -284,6 +286,8 @@ static void test_the_dead_are_not_chosen(void **state)
     fake_clock_advance_ms(&f->scene.clock, 5001);
     assert_non_null(strstr(ask(f, "PUT", "/api/d/t/_stream_load", "", NULL),
                            "No backend load available., policy:"));
+    assert_non_null(strstr(ask(f, "GET", "/api/d/t/_scan", "", NULL), "no participant is alive"));
+    assert_int_equal(f->reply.status, 503);
 }
 
 static void test_two_phase_is_executed_here(void **state)

@@ -22,19 +22,20 @@ static void test_create_table_is_understood_in_doris_syntax(void **state)
     struct tg_errmsg msg;
 
     (void)state;
-    assert_int_equal(parse("CREATE TABLE IF NOT EXISTS `shop`.orders (\n"
-                           "  id BIGINT NOT NULL COMMENT 'the key',\n"
-                           "  day DATE NULL DEFAULT '2020-01-01', -- a comment\n"
-                           "  name VARCHAR(20) DEFAULT NULL,\n"
-                           "  price DECIMAL(15, 2) NOT NULL DEFAULT -1.5,\n"
-                           "  at DATETIME(3) DEFAULT CURRENT_TIMESTAMP(3),\n"
-                           "  seen DATETIME DEFAULT CURRENT_TIMESTAMP\n"
-                           ") ENGINE=OLAP UNIQUE KEY(id, day) COMMENT \"it's\"\n"
-                           "DISTRIBUTED BY HASH(id) BUCKETS 4\n"
-                           "PROPERTIES (\"replication_num\" = \"3\", 'write_quorum'='all', "
-                           "\"storage_medium\"=\"SSD\");",
-                           &ddl, &msg),
-                     0);
+    assert_int_equal(
+        parse("CREATE TABLE IF NOT EXISTS `shop`.orders (\n"
+              "  id BIGINT NOT NULL COMMENT 'the key',\n"
+              "  day DATE NULL DEFAULT '2020-01-01', -- a comment\n"
+              "  name VARCHAR(20) DEFAULT NULL,\n"
+              "  price DECIMAL(15, 2) NOT NULL DEFAULT -1.5,\n"
+              "  at DATETIME(3) DEFAULT CURRENT_TIMESTAMP(3),\n"
+              "  seen DATETIME DEFAULT CURRENT_TIMESTAMP\n"
+              ") ENGINE=OLAP UNIQUE KEY(id, day) COMMENT \"it's\"\n"
+              "DISTRIBUTED BY HASH(id) BUCKETS 4\n"
+              "PROPERTIES (\"replication_num\" = \"3\", 'write_quorum'='all', "
+              "\"storage_medium\"=\"SSD\", 'time_series_compaction_level_threshold'='1');",
+              &ddl, &msg),
+        0);
     assert_int_equal(ddl.kind, DDL_CREATE_TABLE);
     assert_true(ddl.if_exists);
     assert_string_equal(ddl.db, "shop");
@@ -132,6 +133,16 @@ static void test_a_mistake_is_pointed_at(void **state)
          "line 1, column 56: a table needs at least one bucket"},
         {"CREATE TABLE t (a INT) DISTRIBUTED BY HASH(a) BUCKETS 99999999999999999999999",
          TG_INVALID, "line 1, column 55: the number of buckets is larger than 1024"},
+        {"CREATE TABLE t (a INT) DISTRIBUTED BY HASH(a) PROPERTIES ('in_memory'='false',\n"
+         "'replication_nun'='1')",
+         TG_INVALID, "line 2, column 1: unknown property 'replication_nun'"},
+        {"CREATE TABLE t (a INT) DISTRIBUTED BY HASH(a) PROPERTIES ('replication_num'='4')",
+         TG_INVALID, "line 1, column 59: replication_num must be 1 to 3"},
+        {"CREATE TABLE t (a INT) DISTRIBUTED BY HASH(a) PROPERTIES "
+         "('dynamic_partition.enable'='true')",
+         TG_UNSUPPORTED, "line 1, column 59: partitions are not supported"},
+        {"SHOW TRANSACTION WHERE status = 'visble'", TG_INVALID,
+         "line 1, column 33: status must be prepare, precommitted, committed, visible or aborted"},
         {"DROP TABLE 'x'", TG_SYNTAX, "line 1, column 12: expected a table name, found ''x''"},
         {"DROP TABLE `x", TG_SYNTAX, "line 1, column 12: a quote is opened here and never closed"},
         {"DROP TABLE a b", TG_SYNTAX,

@@ -412,6 +412,14 @@ static void test_the_timeline_is_filtered(void **state)
     expect_part(f, QUERY_TIMELINE, "", "action=deltacommit&label=first",
                 "\"tables\":[{\"table\":\"t\",\"version\":1,\"rows\":20}]");
     expect_error(f, QUERY_TIMELINE, "t", "", "limit=0", TG_INVALID, "limit must be in 1..10000");
+    expect_error(f, QUERY_TIMELINE, "t", "", "limt=1", TG_INVALID,
+                 "unknown parameter 'limt'; known are from, to, action, state, label, limit");
+    expect_error(f, QUERY_TIMELINE, "t", "", "state=done", TG_INVALID,
+                 "state=done is none of REQUESTED, INFLIGHT, COMPLETED");
+    expect_error(
+        f, QUERY_TIMELINE, "", "", "action=delta", TG_INVALID,
+        "action=delta is none of commit, deltacommit, rollback, clean, savepoint, restore, "
+        "compaction, logcompaction, clustering, replacecommit, indexing");
     expect_error(f, QUERY_TIMELINE, "t", "", "from=yesterday", TG_INVALID,
                  "from=yesterday is neither microseconds since the epoch nor a time like "
                  "2026-01-31T12:00:00.123456Z");
