@@ -11,7 +11,7 @@
 #include "common/proto/message.h"
 
 enum {
-    REGISTER_TIMEOUT_MS = 30000,
+    REGISTER_TIMEOUT_MS = 3000, /* then the log says that nobody answers; the next try follows */
     REGISTER_RETRY_MS = 500,
     NOT_FORMED_RETRY_MS = 200,
     HEARTBEAT_TIMEOUT_MS = 10000,
@@ -289,7 +289,8 @@ static void on_heartbeat_answer(void *data, const struct rpc_reply *reply)
     if (err == 0)
         m->hooks.answered(m->hooks.data, &answer); /* may close */
     else
-        log_debug("membership", "no_heartbeat_answer err=%s", tg_err_name(err));
+        log_warn("membership", "no_heartbeat_answer err=%s reason=%s", tg_err_name(err),
+                 log_quote(reply->message));
     if (!ended(m))
         next_heartbeat(m);
 }
