@@ -2,6 +2,7 @@
 /* tidegate-participant: options, one participant, its exit status. */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "common/base/log.h"
 #include "participant/participant.h"
@@ -9,6 +10,18 @@
 #define PURPOSE                                                                                  \
     "Keeps the rows of a Tidegate cluster: takes loads over HTTP, stores them invisibly, binds " \
     "them to versions when the coordinators say so, and answers reads as of any version."
+
+static int print(struct buf *text)
+{
+    fwrite(text->data, 1, text->len, stdout);
+    buf_close(text);
+    return fflush(stdout) == 0 ? 0 : 1;
+}
+
+static bool wants_example(int argc, char **argv)
+{
+    return argc == 2 && strcmp(argv[1], "--print-example-config") == 0;
+}
 
 int main(int argc, char **argv)
 {
@@ -18,19 +31,24 @@ int main(int argc, char **argv)
     enum log_level level;
     bool help = false;
     bool version = false;
-    int err = config_defaults(participant_option_table, participant_option_count, &options, &msg);
+    int err;
 
     /* The pool also reads disks for heartbeats and saves: more than libuv's four. */
     setenv("UV_THREADPOOL_SIZE", "8", 0);
+    if (wants_example(argc, argv)) {
+        config_print_example(participant_option_table, participant_option_count, &text);
+        return print(&text);
+    }
+    err = config_defaults(participant_option_table, participant_option_count, &options, &msg);
     if (err == 0)
         err = config_read_flags(participant_option_table, participant_option_count, argc, argv,
                                 &options, &help, &version, &msg);
     if (err == 0 && help) {
         config_print_help(participant_option_table, participant_option_count,
                           "tidegate-participant", PURPOSE, &text);
-        fputs(buf_cstr(&text), stdout);
-        buf_close(&text);
-        return 0;
+        buf_append_str(&text, "\n  --print-example-config\n        Print an annotated "
+                              "configuration file and exit.\n");
+        return print(&text);
     }
     if (err == 0 && version) {
         puts("tidegate-participant " TIDEGATE_VERSION);
