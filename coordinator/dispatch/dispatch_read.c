@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* MSG_READ_POINT: which version a read sees.
  *
- * A read of the newest version waits for a barrier, so that it sees every commit answered before it
- * came. A read as of a time above the closed timestamp waits for a batch whose stamp closes that
- * time: nothing can complete at or below it any more, so the answer stays the same for ever
- * (DESIGN.md 3). A time a little ahead of the clock is simply closed by a stamp that has to be that
- * high; one further ahead is refused. */
+ * A read of the past that can no longer change is answered at once. A read of the newest version
+ * waits for a barrier, so that it sees every commit answered before it came. A read as of a time
+ * above the closed timestamp waits for a batch whose stamp closes that time: nothing can complete
+ * at or below it any more, so the answer stays the same for ever (DESIGN.md 3). A time a little
+ * ahead of the clock is simply closed by a stamp that has to be that high; one further ahead is
+ * refused. */
 #include "coordinator/dispatch/dispatch_read.h"
 
 #include <stdio.h>
@@ -92,6 +93,33 @@ static uint64_t latest_time(const struct msg_read_point *message)
     return us;
 }
 
+/* Nothing that comes can change what this bound means: a time that is closed, a version that is
+ * visible. */
+static bool is_settled(const struct state *state, const struct table *table,
+                       const struct read_bound *bound)
+{
+    switch (bound->at) {
+    case READ_TIME:
+        return bound->value <= state->stamp_us;
+    case READ_VERSION:
+        return bound->value <= table->visible;
+    case READ_LATEST:
+        break;
+    }
+    return false;
+}
+
+/* A read of the settled past is answered from what is applied, without asking anybody: every
+ * coordinator that has applied it gives the same answer for ever. */
+static bool asks_the_settled_past(const struct state *state, const struct msg_read_point *message)
+{
+    const struct database *db = catalog_database(&state->catalog, message->db);
+    const struct table *table = db != NULL ? catalog_table(db, message->table) : NULL;
+
+    return table != NULL && is_settled(state, table, &message->bound) &&
+           (!message->with_changes || is_settled(state, table, &message->after));
+}
+
 int dispatch_read_point(struct dispatch *dispatch, struct slice head, dispatch_done *done,
                         void *data)
 {
@@ -106,7 +134,7 @@ int dispatch_read_point(struct dispatch *dispatch, struct slice head, dispatch_d
              slice_of(NULL, 0));
         return 0;
     }
-    if (message.local) {
+    if (message.local || asks_the_settled_past(consensus_state(dispatch->consensus), &message)) {
         answer(dispatch, &message, done, data);
         return 0;
     }

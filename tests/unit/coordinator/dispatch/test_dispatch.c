@@ -227,6 +227,27 @@ static void test_a_local_read_asks_nobody(void **state)
     assert_int_equal(f->err, 0);
 }
 
+static void test_a_read_of_the_settled_past_needs_no_barrier(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t closed = coordinator_scene_state(&f->scene)->stamp_us;
+
+    read_at(f, (struct read_bound){READ_VERSION, 0}, false);
+    assert_int_equal(f->answers, 1);
+    assert_int_equal(f->err, 0);
+    read_at(f, (struct read_bound){READ_TIME, closed}, false);
+    assert_int_equal(f->answers, 1);
+    assert_int_equal(f->err, 0);
+    read_at(f, (struct read_bound){READ_TIME, closed + 1}, false);
+    assert_int_equal(f->answers, 0);
+    fake_consensus_run(f->scene.fake);
+    assert_int_equal(f->answers, 1);
+    read_at(f, (struct read_bound){READ_VERSION, 1}, false);
+    assert_int_equal(f->answers, 0);
+    fake_consensus_run(f->scene.fake);
+    assert_int_equal(f->err, TG_NOT_YET);
+}
+
 static void test_a_read_as_of_now_closes_that_time(void **state)
 {
     struct fixture *f = *state;
@@ -285,6 +306,7 @@ int main(void)
         TEST(test_a_heartbeat_counts_for_its_registration_only),
         TEST(test_a_read_waits_for_a_barrier),
         TEST(test_a_local_read_asks_nobody),
+        TEST(test_a_read_of_the_settled_past_needs_no_barrier),
         TEST(test_a_read_as_of_now_closes_that_time),
         TEST(test_a_read_a_little_ahead_waits_for_its_time),
         TEST(test_a_read_far_ahead_is_refused),
