@@ -89,8 +89,8 @@ void bench_usage_print(const struct bench_cluster *cluster, const struct bench_u
     double scale = operations > 0 ? 1e6 / operations : 0;
     size_t len = strlen(out);
     snprintf(out + len, cap - len,
-             ",\"cpu_us\":%.1f,\"cpu_us_coordinators\":%.1f,\"cpu_us_participants\":%.1f,"
-             "\"cpu_us_client\":%.1f",
+             ",\X
+             "\"cpu_us_client\":%.3f",
              (coordinators + participants) * scale, coordinators * scale, participants * scale,
              client * scale);
 }

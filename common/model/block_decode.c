@@ -98,13 +98,13 @@ uint32_t block_decode_runs(struct block_decoder *decoder, struct cursor *cursor,
         for (uint32_t i = 0; i < rows; i++)                                                       \
             to[i] = (type)(int64_t)(base + rest[i]);                                              \
     }                                                                                             \
-    static void repeat##bytes(const uint64_t *values, const uint32_t *lengths, uint32_t runs,     \
-                              uint32_t rows, uint64_t base, type *to)                             \
+    static void repeat##bytes(const uint64_t *values, const uint32_t *lengths, uint32_t rows,     \
+                              uint64_t base, type *to)                                            \
     {                                                                                             \
         uint32_t at = 0;                                                                          \
-        for (uint32_t run = 0; run < runs; run++) {                                               \
+        for (uint32_t run = 0; at < rows; run++) {                                                \
             type value = (type)(int64_t)(base + values[run]);                                     \
-            uint32_t length = lengths[run];                                                       \
+            uint32_t length = lengths[run] < rows - at ? lengths[run] : rows - at;                \
             /* Short runs: eight stores without a branch, the next run overwrites what is too     \
              * much. */                                                                           \
             if (length <= 8 && rows - at >= 8) {                                                  \
@@ -175,26 +175,90 @@ DECODE(16, any_i128)
         }                                                    \
     } while (0)
 
+/* Drops what lies before the window from the runs: the first one kept may get shorter. */
+static void cut_runs(const struct block_decoder *decoder, uint32_t begin, const uint64_t **values,
+                     const uint32_t **lengths)
+{
+    uint32_t run = 0;
+
+    while (begin >= decoder->run_lengths[run] && begin > 0)
+        begin -= decoder->run_lengths[run++];
+    decoder->run_lengths[run] -= begin;
+    *values = decoder->run_values + run;
+    *lengths = decoder->run_lengths + run;
+}
+
+/* The value that the window's first step starts from. */
+static uint64_t skip_steps(const uint8_t *in, uint32_t rows, unsigned bits, uint64_t value,
+                           uint64_t least)
+{
+    uint32_t rest[BITPACK_GROUP];
+
+    for (uint32_t at = 0; at < rows; at += BITPACK_GROUP) {
+        block_bitpack_decode_group(in, bits, rest);
+        for (int i = 0; i < BITPACK_GROUP; i++)
+            value += least + rest[i];
+        in += block_bitpack_size(BITPACK_GROUP, bits);
+    }
+    return value;
+}
+
 /* Frame of reference over more than 32 bits: through the decoder's 64-bit numbers, as runs of one.
  */
-static void decode_for_wide(struct block_decoder *decoder, const uint8_t *in, uint32_t rows,
-                            unsigned bits, uint64_t base, unsigned width, uint8_t *to)
+static void decode_for_wide(struct block_decoder *decoder, const uint8_t *in,
+                            struct block_window window, unsigned bits, uint64_t base,
+                            unsigned width, uint8_t *to)
 {
-    block_bitpack_decode64(in, rows, bits, decoder->run_values);
-    const uint64_t *values = decoder->run_values;
+    block_bitpack_decode64(in, window.rows, bits, decoder->run_values);
+    const uint64_t *values = decoder->run_values + window.begin;
     if (width == 8) {
         any_i64 *out = (any_i64 *)(void *)to;
-        for (uint32_t i = 0; i < rows; i++)
+        for (uint32_t i = 0; i < window.count; i++)
             out[i] = (int64_t)(base + values[i]);
     } else {
         any_i128 *out = (any_i128 *)(void *)to;
-        for (uint32_t i = 0; i < rows; i++)
+        for (uint32_t i = 0; i < window.count; i++)
             out[i] = (int64_t)(base + values[i]);
     }
 }
 
+static void decode_runs(struct block_decoder *decoder, struct block_window window,
+                        unsigned value_bits, uint64_t base, unsigned width, struct cursor *cursor,
+                        uint8_t *to)
+{
+    const uint64_t *values;
+    const uint32_t *lengths;
+
+    (void)block_decode_runs(decoder, cursor, window.rows, value_bits);
+    if (cursor->err != 0)
+        return;
+    cut_runs(decoder, window.begin, &values, &lengths);
+    BY_WIDTH(width, repeat, to, values, lengths, window.count, base);
+}
+
+static void decode_delta(struct block_window window, unsigned width, const uint8_t *no_steps,
+                         struct cursor *cursor, uint8_t *to)
+{
+    uint64_t before = cursor_u64le(cursor);
+    uint64_t least = cursor_u64le(cursor);
+    unsigned bits = cursor_u8(cursor);
+
+    if (bits > BLOCK_DELTA_BITS_MAX)
+        cursor_fail(cursor, TG_CORRUPT);
+    if (cursor->err != 0)
+        return;
+    /* Steps of no bits have no bytes, but a place that is not NULL is wanted for them too. */
+    struct slice steps = cursor_bytes(cursor, block_bitpack_size(window.rows, bits));
+    if (cursor->err != 0)
+        return;
+    const uint8_t *in = bits == 0 ? no_steps : steps.data;
+    before = skip_steps(in, window.begin, bits, before, least);
+    in += block_bitpack_size(window.begin, bits);
+    BY_WIDTH(width, add_steps, to, in, window.count, bits, before, least);
+}
+
 void block_decode_fixed(struct block_decoder *decoder, const struct block_column *column,
-                        uint32_t rows, struct cursor *cursor, uint8_t *to)
+                        struct block_window window, struct cursor *cursor, uint8_t *to)
 {
     unsigned width = type_width(column->type);
     struct slice min = cursor_bytes(cursor, width);
@@ -209,48 +273,34 @@ void block_decode_fixed(struct block_decoder *decoder, const struct block_column
 
     switch (column->encoding) {
     case BLOCK_PLAIN: {
-        struct slice plain = cursor_bytes(cursor, (size_t)rows * width);
+        struct slice plain = cursor_bytes(cursor, (size_t)window.rows * width);
         if (cursor->err == 0)
-            memcpy(to, plain.data, plain.len);
+            memcpy(to, plain.data + (size_t)window.begin * width, (size_t)window.count * width);
         return;
     }
     case BLOCK_CONSTANT:
         if (memcmp(min.data, max.data, width) != 0)
             cursor_fail(cursor, TG_CORRUPT);
         else
-            BY_WIDTH(width, fill, to, min.data, rows);
+            BY_WIDTH(width, fill, to, min.data, window.count);
         return;
     case BLOCK_FOR:
-        packed = block_decode_packed(cursor, rows, value_bits, &bits);
+        packed = block_decode_packed(cursor, window.rows, value_bits, &bits);
         if (packed == NULL)
             return;
-        if (bits > 32)
-            decode_for_wide(decoder, packed, rows, bits, base, width, to);
-        else
-            BY_WIDTH(width, add_packed, to, packed, rows, bits, base);
-        return;
-    case BLOCK_RLE: {
-        uint32_t runs = block_decode_runs(decoder, cursor, rows, value_bits);
-        if (cursor->err == 0)
-            BY_WIDTH(width, repeat, to, decoder->run_values, decoder->run_lengths, runs, rows,
-                     base);
-        return;
-    }
-    case BLOCK_DELTA: {
-        uint64_t before = cursor_u64le(cursor);
-        uint64_t least = cursor_u64le(cursor);
-        bits = cursor_u8(cursor);
-        if (bits > BLOCK_DELTA_BITS_MAX)
-            cursor_fail(cursor, TG_CORRUPT);
-        if (cursor->err != 0)
+        if (bits > 32) {
+            decode_for_wide(decoder, packed, window, bits, base, width, to);
             return;
-        /* Steps of no bits have no bytes, but a place that is not NULL is wanted for them too. */
-        struct slice steps = cursor_bytes(cursor, block_bitpack_size(rows, bits));
-        if (cursor->err == 0)
-            BY_WIDTH(width, add_steps, to, bits == 0 ? min.data : steps.data, rows, bits, before,
-                     least);
+        }
+        packed += block_bitpack_size(window.begin, bits);
+        BY_WIDTH(width, add_packed, to, packed, window.count, bits, base);
         return;
-    }
+    case BLOCK_RLE:
+        decode_runs(decoder, window, value_bits, base, width, cursor, to);
+        return;
+    case BLOCK_DELTA:
+        decode_delta(window, width, min.data, cursor, to);
+        return;
     default:
         cursor_fail(cursor, TG_CORRUPT);
     }
@@ -273,8 +323,8 @@ static bool spread_bitmap(const uint8_t *bitmap, uint32_t rows, uint8_t *nulls)
 }
 
 /* Nulls of the rows to come, in out->nulls; NULL if there are none in this block. */
-static int decode_nulls(const struct block_column *column, uint32_t rows, struct cursor *cursor,
-                        struct vector *out, const uint8_t **nulls)
+static int decode_nulls(const struct block_column *column, struct block_window window,
+                        struct cursor *cursor, struct vector *out, const uint8_t **nulls)
 {
     *nulls = NULL;
     bool any = (column->flags & (BLOCK_HAS_NULLS | BLOCK_ALL_NULL)) != 0;
@@ -284,12 +334,12 @@ static int decode_nulls(const struct block_column *column, uint32_t rows, struct
         return 0;
     uint8_t *to = out->nulls + out->rows;
     if ((column->flags & BLOCK_HAS_NULLS) != 0) {
-        struct slice bitmap = cursor_bytes(cursor, (rows + 7) / 8);
-        if (cursor->err == 0 && !spread_bitmap(bitmap.data, rows, to))
+        struct slice bitmap = cursor_bytes(cursor, (window.rows + 7) / 8);
+        if (cursor->err == 0 && !spread_bitmap(bitmap.data + window.begin / 8, window.count, to))
             cursor_fail(cursor, TG_CORRUPT);
         *nulls = to;
     } else {
-        memset(to, (column->flags & BLOCK_ALL_NULL) != 0, rows);
+        memset(to, (column->flags & BLOCK_ALL_NULL) != 0, window.count);
     }
     return 0;
 }
@@ -313,36 +363,39 @@ static bool type_fits(struct column_type stored, struct column_type wanted)
            (stored.kind != TYPE_DECIMAL || stored.scale == wanted.scale);
 }
 
-int block_decode_column(struct block_decoder *decoder, const struct block *block, uint32_t index,
-                        struct vector *out, struct tg_errmsg *msg)
+int block_decode_rows(struct block_decoder *decoder, const struct block *block, uint32_t index,
+                      uint32_t begin, uint32_t end, struct vector *out, struct tg_errmsg *msg)
 {
     struct block_column column;
+    TG_CHECK(begin < end && end <= block->rows && begin % BLOCK_WINDOW_ROWS == 0 &&
+             (end == block->rows || end % BLOCK_WINDOW_ROWS == 0));
     block_column_at(block, index, &column);
     if (!type_fits(column.type, out->type))
         return tg_fail(msg, TG_INVALID, "block: column %u is of type kind %u, not %u", column.id,
                        column.type.kind, out->type.kind);
-    uint32_t rows = block->rows;
-    int err = reserve_rows(decoder, rows);
+    struct block_window window = {.rows = block->rows, .begin = begin, .count = end - begin};
+    int err = reserve_rows(decoder, window.rows);
     if (err == 0)
-        err = vector_reserve(out, rows, 0);
+        err = vector_reserve(out, window.count, 0);
     if (err != 0)
-        return tg_fail(msg, err, "block: no room for %u rows of column %u", rows, column.id);
+        return tg_fail(msg, err, "block: no room for %u rows of column %u", window.count,
+                       column.id);
 
     struct cursor cursor;
     cursor_init(&cursor, block->data + column.offset, column.len);
     size_t bytes_before = out->bytes_len;
     const uint8_t *nulls;
-    err = decode_nulls(&column, rows, &cursor, out, &nulls);
+    err = decode_nulls(&column, window, &cursor, out, &nulls);
     if (err == 0 && cursor.err == 0) {
         uint8_t *to = out->width == 0 ? NULL : out->fixed + (size_t)out->rows * out->width;
         if ((column.flags & BLOCK_ALL_NULL) != 0)
-            append_all_null(out, rows);
+            append_all_null(out, window.count);
         else if (out->width == 0)
-            err = block_decode_bytes(decoder, &column, rows, nulls, &cursor, out);
+            err = block_decode_bytes(decoder, &column, window, nulls, &cursor, out);
         else
-            block_decode_fixed(decoder, &column, rows, &cursor, to);
+            block_decode_fixed(decoder, &column, window, &cursor, to);
         if (out->width > 0 && nulls != NULL && cursor.err == 0)
-            BY_WIDTH(out->width, clear, to, nulls, rows);
+            BY_WIDTH(out->width, clear, to, nulls, window.count);
     }
     if (err == 0)
         err = cursor_finish(&cursor);
@@ -351,6 +404,12 @@ int block_decode_column(struct block_decoder *decoder, const struct block *block
         return tg_fail(msg, err, "block: column %u (encoding %u) cannot be decoded", column.id,
                        column.encoding);
     }
-    out->rows += rows;
+    out->rows += window.count;
     return 0;
+}
+
+int block_decode_column(struct block_decoder *decoder, const struct block *block, uint32_t index,
+                        struct vector *out, struct tg_errmsg *msg)
+{
+    return block_decode_rows(decoder, block, index, 0, block->rows, out, msg);
 }

@@ -21,6 +21,13 @@ struct block_decoder {
     uint32_t entry_len[BLOCK_DICTIONARY_MAX];
 };
 
+/* Which rows of a column are wanted; the first and the last group are whole. */
+struct block_window {
+    uint32_t rows; /* of the block */
+    uint32_t begin;
+    uint32_t count;
+};
+
 /* Runs: values (below 2^bits_max) and lengths in decoder->run_values, run_lengths; the lengths are
  * 1 or more and their sum is `rows`. Fails in the cursor. Returns the number of runs. */
 uint32_t block_decode_runs(struct block_decoder *decoder, struct cursor *cursor, uint32_t rows,
@@ -30,15 +37,15 @@ uint32_t block_decode_runs(struct block_decoder *decoder, struct cursor *cursor,
 const uint8_t *block_decode_packed(struct cursor *cursor, uint32_t count, unsigned bits_max,
                                    unsigned *bits);
 
-/* Writes values of a fixed-width column to `to` (rows × width bytes); cursor stands behind the null
- * bitmap. */
+/* Writes the window's values of a fixed-width column to `to` (count × width bytes); cursor stands
+ * behind the null bitmap. */
 void block_decode_fixed(struct block_decoder *decoder, const struct block_column *column,
-                        uint32_t rows, struct cursor *cursor, uint8_t *to);
-/* Appends the rows' bytes and ends to out, which has room for the rows; nulls (one byte a row) may
- * be NULL. out->rows is left to the caller. Errors of memory are returned, those of the data are in
- * the cursor. */
+                        struct block_window window, struct cursor *cursor, uint8_t *to);
+/* Appends bytes and ends of the window's rows to out, which has room for the rows; nulls (one byte
+ * for each of them) may be NULL. out->rows is left to the caller. Errors of memory are returned,
+ * those of the data are in the cursor. */
 int block_decode_bytes(struct block_decoder *decoder, const struct block_column *column,
-                       uint32_t rows, const uint8_t *nulls, struct cursor *cursor,
+                       struct block_window window, const uint8_t *nulls, struct cursor *cursor,
                        struct vector *out);
 
 #endif

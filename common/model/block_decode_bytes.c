@@ -73,41 +73,71 @@ static int decode_constant(uint32_t rows, const uint8_t *nulls, struct cursor *c
     return 0;
 }
 
-static int decode_plain(struct block_decoder *decoder, bool is_lz4, uint32_t rows,
+static bool unpack(struct slice stored, uint64_t sum, uint8_t *to)
+{
+    int got = LZ4_decompress_safe((const char *)stored.data, (char *)to, (int)stored.len, (int)sum);
+    return got >= 0 && (uint64_t)got == sum;
+}
+
+/* The window's bytes, `len` of them from `skip` on, behind those of out, which has room. */
+static int append_bytes(struct block_decoder *decoder, struct slice stored, bool is_lz4,
+                        uint64_t sum, uint64_t skip, uint64_t len, struct cursor *cursor,
+                        struct vector *out)
+{
+    uint8_t *to = out->bytes + out->bytes_len;
+    if (is_lz4 && len == sum) {
+        if (!unpack(stored, sum, to))
+            cursor_fail(cursor, TG_CORRUPT);
+        return 0;
+    }
+    if (is_lz4) {
+        buf_clear(&decoder->dictionary);
+        uint8_t *all = buf_extend(&decoder->dictionary, sum);
+        if (all == NULL)
+            return TG_NOMEM;
+        if (!unpack(stored, sum, all)) {
+            cursor_fail(cursor, TG_CORRUPT);
+            return 0;
+        }
+        stored.data = all;
+    }
+    if (len > 0)
+        memcpy(to, stored.data + skip, len);
+    return 0;
+}
+
+static int decode_plain(struct block_decoder *decoder, bool is_lz4, struct block_window window,
                         const uint8_t *nulls, struct cursor *cursor, struct vector *out)
 {
     uint32_t *lengths = decoder->small;
-    uint64_t sum = decode_lengths(cursor, rows, lengths);
+    uint64_t sum = decode_lengths(cursor, window.rows, lengths);
     if (is_lz4 && cursor_u32le(cursor) != sum)
         cursor_fail(cursor, TG_CORRUPT);
     struct slice stored = cursor_bytes(cursor, cursor_left(cursor));
     if (is_lz4 ? sum > (uint64_t)stored.len * LZ4_EXPANSION + LZ4_EXPANSION_SLACK
                : sum != stored.len)
         cursor_fail(cursor, TG_CORRUPT);
-    for (uint32_t i = 0; nulls != NULL && cursor->err == 0 && i < rows; i++)
-        if (nulls[i] != 0 && lengths[i] != 0)
+    for (uint32_t i = 0; nulls != NULL && cursor->err == 0 && i < window.count; i++)
+        if (nulls[i] != 0 && lengths[window.begin + i] != 0)
             cursor_fail(cursor, TG_CORRUPT);
     if (cursor->err != 0)
         return 0;
-    int err = vector_reserve(out, rows, sum);
-    if (err != 0)
+    uint64_t skip = 0;
+    uint64_t wanted = 0;
+    for (uint32_t i = 0; i < window.begin; i++)
+        skip += lengths[i];
+    for (uint32_t i = window.begin; i < window.begin + window.count; i++)
+        wanted += lengths[i];
+    int err = vector_reserve(out, window.count, wanted);
+    if (err == 0)
+        err = append_bytes(decoder, stored, is_lz4, sum, skip, wanted, cursor, out);
+    if (err != 0 || cursor->err != 0)
         return err;
-    if (is_lz4) {
-        int got =
-            LZ4_decompress_safe((const char *)stored.data, (char *)out->bytes + out->bytes_len,
-                                (int)stored.len, (int)sum);
-        if (got < 0 || (uint64_t)got != sum) {
-            cursor_fail(cursor, TG_CORRUPT);
-            return 0;
-        }
-    } else if (sum > 0) {
-        memcpy(out->bytes + out->bytes_len, stored.data, sum);
-    }
     uint32_t *ends = out->ends + out->rows;
     uint32_t end = (uint32_t)out->bytes_len;
-    for (uint32_t i = 0; i < rows; i++)
-        ends[i] = end += lengths[i];
-    out->bytes_len += sum;
+    for (uint32_t i = 0; i < window.count; i++)
+        ends[i] = end += lengths[window.begin + i];
+    out->bytes_len += wanted;
     return 0;
 }
 
@@ -151,8 +181,8 @@ static uint32_t group_reaches(const uint32_t *codes, uint32_t count)
     return (uint32_t)reached;
 }
 
-/* The codes of all rows into decoder->small, each below `count`. */
-static void decode_codes(struct block_decoder *decoder, uint32_t rows, uint32_t count,
+/* The codes of the window's rows into decoder->small, each below `count`. */
+static void decode_codes(struct block_decoder *decoder, struct block_window window, uint32_t count,
                          struct cursor *cursor)
 {
     uint32_t *codes = decoder->small;
@@ -160,22 +190,27 @@ static void decode_codes(struct block_decoder *decoder, uint32_t rows, uint32_t 
     unsigned way = cursor_u8(cursor);
     if (way == CODES_PACKED) {
         unsigned bits;
-        const uint8_t *packed = block_decode_packed(cursor, rows, BLOCK_DICTIONARY_BITS, &bits);
+        const uint8_t *packed =
+            block_decode_packed(cursor, window.rows, BLOCK_DICTIONARY_BITS, &bits);
         if (packed == NULL)
             return;
-        block_bitpack_decode(packed, rows, bits, codes);
+        packed += block_bitpack_size(window.begin, bits);
+        block_bitpack_decode(packed, window.count, bits, codes);
         uint32_t row = 0;
-        for (; rows - row >= BITPACK_GROUP; row += BITPACK_GROUP)
+        for (; window.count - row >= BITPACK_GROUP; row += BITPACK_GROUP)
             bad |= group_reaches(codes + row, count);
-        for (; row < rows; row++)
+        for (; row < window.count; row++)
             bad |= codes[row] >= count;
     } else if (way == CODES_RUNS) {
-        uint32_t runs = block_decode_runs(decoder, cursor, rows, BLOCK_DICTIONARY_BITS);
-        for (uint32_t run = 0, row = 0; run < runs; run++) {
+        uint32_t runs = block_decode_runs(decoder, cursor, window.rows, BLOCK_DICTIONARY_BITS);
+        uint32_t end = window.begin + window.count;
+        for (uint32_t run = 0, row = 0; run < runs && row < end; run++) {
             uint32_t code = (uint32_t)decoder->run_values[run];
             bad |= code >= count;
-            for (uint32_t i = 0; i < decoder->run_lengths[run]; i++)
-                codes[row++] = code;
+            uint32_t from = row < window.begin ? window.begin : row;
+            row += decoder->run_lengths[run];
+            for (uint32_t to = row < end ? row : end; from < to; from++)
+                codes[from - window.begin] = code;
         }
     } else {
         cursor_fail(cursor, TG_CORRUPT);
@@ -199,12 +234,13 @@ static uint64_t dictionary_room(const struct block_decoder *decoder, uint32_t ro
     return sum;
 }
 
-static int decode_dictionary(struct block_decoder *decoder, uint32_t rows, const uint8_t *nulls,
-                             struct cursor *cursor, struct vector *out)
+static int decode_dictionary(struct block_decoder *decoder, struct block_window window,
+                             const uint8_t *nulls, struct cursor *cursor, struct vector *out)
 {
+    uint32_t rows = window.count;
     uint32_t count = decode_entries(decoder, cursor);
     if (cursor->err == 0)
-        decode_codes(decoder, rows, count, cursor);
+        decode_codes(decoder, window, count, cursor);
     if (cursor->err != 0)
         return cursor->err == TG_NOMEM ? TG_NOMEM : 0;
     const uint32_t *codes = decoder->small;
@@ -231,16 +267,16 @@ static int decode_dictionary(struct block_decoder *decoder, uint32_t rows, const
 }
 
 int block_decode_bytes(struct block_decoder *decoder, const struct block_column *column,
-                       uint32_t rows, const uint8_t *nulls, struct cursor *cursor,
+                       struct block_window window, const uint8_t *nulls, struct cursor *cursor,
                        struct vector *out)
 {
     switch (column->encoding) {
     case BLOCK_PLAIN:
-        return decode_plain(decoder, (column->flags & BLOCK_LZ4) != 0, rows, nulls, cursor, out);
+        return decode_plain(decoder, (column->flags & BLOCK_LZ4) != 0, window, nulls, cursor, out);
     case BLOCK_CONSTANT:
-        return decode_constant(rows, nulls, cursor, out);
+        return decode_constant(window.count, nulls, cursor, out);
     case BLOCK_DICTIONARY:
-        return decode_dictionary(decoder, rows, nulls, cursor, out);
+        return decode_dictionary(decoder, window, nulls, cursor, out);
     default:
         cursor_fail(cursor, TG_CORRUPT);
         return 0;

@@ -11,7 +11,12 @@
 #include "common/base/err.h"
 #include "common/model/vector.h"
 
-enum { BLOCK_ROWS = 8192, BLOCK_ROWS_MAX = 65536, BLOCK_BYTES_MAX = 256 * 1024 * 1024 };
+enum {
+    BLOCK_ROWS = 8192,
+    BLOCK_ROWS_MAX = 65536,
+    BLOCK_BYTES_MAX = 256 * 1024 * 1024,
+    BLOCK_WINDOW_ROWS = 256 /* rows that are packed together: fewer cannot be decoded alone */
+};
 
 /* How a column's values are laid out. The numbers are part of the format: append only. */
 enum block_encoding {
@@ -78,5 +83,10 @@ struct block_decoder *block_decoder_open(void);
 void block_decoder_close(struct block_decoder *decoder);
 int block_decode_column(struct block_decoder *decoder, const struct block *block, uint32_t index,
                         struct vector *out, struct tg_errmsg *msg);
+/* The same for some rows, for readers that want few: [begin, end), where begin is a multiple of
+ * BLOCK_WINDOW_ROWS and end one too or the block's number of rows. What is not needed for them is
+ * not looked at, so damage elsewhere in the column may stay unseen. */
+int block_decode_rows(struct block_decoder *decoder, const struct block *block, uint32_t index,
+                      uint32_t begin, uint32_t end, struct vector *out, struct tg_errmsg *msg);
 
 #endif

@@ -64,9 +64,10 @@ static uint32_t fit(struct merge_cursor *c, const struct run_cursor *r, uint32_t
     }
     while (n < count && c->batch_bytes < MERGE_BATCH_BYTES) {
         for (uint32_t i = 0; i < c->plan.column_count; i++)
-            c->batch_bytes += r->vectors[i].width > 0 || r->vectors[i].rows == 0
-                                  ? r->vectors[i].width
-                                  : vector_bytes(&r->vectors[i], r->row + n).len;
+            c->batch_bytes +=
+                r->vectors[i].width > 0 || r->vectors[i].rows == 0
+                    ? r->vectors[i].width
+                    : vector_bytes(&r->vectors[i], run_cursor_at(r, i, r->row + n)).len;
         n++;
     }
     return n;
@@ -119,10 +120,12 @@ static int gather(struct merge_cursor *c, struct vector *out, struct vector *ver
     for (uint32_t column = 0; column < c->options.column_count && err == 0; column++)
         for (uint32_t i = 0; i < c->stretch_count && err == 0; i++) {
             const struct merge_stretch *s = &c->stretches[i];
-            const struct vector *from = &c->runs[s->run].vectors[c->wanted[column]];
+            const struct run_cursor *run = &c->runs[s->run];
+            const struct vector *from = &run->vectors[c->wanted[column]];
+            uint32_t row = run_cursor_at(run, c->wanted[column], s->row);
 
-            err = s->count == 1 ? vector_append_row(&out[column], from, s->row)
-                                : vector_append_range(&out[column], from, s->row, s->count);
+            err = s->count == 1 ? vector_append_row(&out[column], from, row)
+                                : vector_append_range(&out[column], from, row, s->count);
         }
     for (uint32_t i = 0; i < c->stretch_count && versions != NULL && err == 0; i++) {
         int64_t version = (int64_t)c->runs[c->stretches[i].run].version;

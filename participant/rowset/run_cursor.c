@@ -181,8 +181,9 @@ static int fill_nulls(struct vector *vector, uint32_t rows)
     return err;
 }
 
-static int decode_column(struct run_cursor *run, uint32_t index, struct block_decoder *decoder,
-                         struct tg_errmsg *msg)
+/* Rows [begin, end) of a column: whole groups. */
+static int decode_column(struct run_cursor *run, uint32_t index, uint32_t begin, uint32_t end,
+                         struct block_decoder *decoder, struct tg_errmsg *msg)
 {
     const struct run_column *wanted = &run->plan->columns[index];
     struct vector *vector = &run->vectors[index];
@@ -191,23 +192,19 @@ static int decode_column(struct run_cursor *run, uint32_t index, struct block_de
     vector_clear(vector);
     if (wanted->only_if_deletes && !run->has_deletes)
         return 0;
-    return column < 0 ? fill_nulls(vector, run->bytes.rows)
-                      : block_decode_column(decoder, &run->bytes, (uint32_t)column, vector, msg);
+    return column < 0
+               ? fill_nulls(vector, end - begin)
+               : block_decode_rows(decoder, &run->bytes, (uint32_t)column, begin, end, vector, msg);
 }
 
-static bool is_loaded_first(const struct run_plan *plan, uint32_t index)
-{
-    return index < plan->key_count || plan->columns[index].only_if_deletes;
-}
-
-static int decode(struct run_cursor *run, bool first, struct block_decoder *decoder,
-                  struct tg_errmsg *msg)
+static int decode(struct run_cursor *run, bool first, uint32_t begin, uint32_t end,
+                  struct block_decoder *decoder, struct tg_errmsg *msg)
 {
     int err = 0;
 
     for (uint32_t i = 0; i < run->plan->column_count && err == 0; i++)
-        if (is_loaded_first(run->plan, i) == first)
-            err = decode_column(run, i, decoder, msg);
+        if (run_cursor_loads_first(run->plan, i) == first)
+            err = decode_column(run, i, begin, end, decoder, msg);
     return err;
 }
 
@@ -250,7 +247,7 @@ int run_cursor_load(struct run_cursor *run, struct block_decoder *decoder, struc
         err = tg_fail(msg, TG_CORRUPT, "it holds %u rows, its description says %u", run->bytes.rows,
                       meta->blocks[run->block].rows);
     if (err == 0)
-        err = decode(run, true, decoder, msg);
+        err = decode(run, true, 0, run->bytes.rows, decoder, msg);
     if (err == 0)
         err = cut_to_range(run, run->bytes.rows);
     run->loaded = err == 0;
@@ -264,10 +261,17 @@ int run_cursor_fill(struct run_cursor *run, struct block_decoder *decoder, struc
 
     if (run->filled)
         return 0;
-    int err = decode(run, false, decoder, msg);
-    for (uint32_t i = 0; i < run->plan->column_count && err == 0; i++)
-        bytes += run->vectors[i].bytes_len + (uint64_t)run->vectors[i].width * run->bytes.rows;
-    run->row_bytes = (uint32_t)(bytes / run->bytes.rows);
+    /* Only the groups of rows that lie in the range: for a get, one of thirty. */
+    uint32_t begin = run->row / BLOCK_WINDOW_ROWS * BLOCK_WINDOW_ROWS;
+    uint32_t end = (run->rows + BLOCK_WINDOW_ROWS - 1) / BLOCK_WINDOW_ROWS * BLOCK_WINDOW_ROWS;
+    end = end < run->bytes.rows ? end : run->bytes.rows;
+    int err = decode(run, false, begin, end, decoder, msg);
+    for (uint32_t i = 0; i < run->plan->column_count && err == 0; i++) {
+        const struct vector *v = &run->vectors[i];
+        bytes += v->rows > 0 ? v->width + v->bytes_len / v->rows : 0;
+    }
+    run->row_bytes = (uint32_t)bytes;
+    run->filled_from = begin;
     run->filled = err == 0;
     return wrap(run, err, msg);
 }

@@ -41,13 +41,26 @@ struct run_cursor {
     uint32_t rows;                   /* of the block that lie in the range: row < rows */
     bool loaded;                     /* vectors hold `block` */
     bool has_deletes;
-    bool filled;            /* with all columns, not only what loading decodes */
+    bool filled;            /* with all columns, not only what loading decodes, … */
+    uint32_t filled_from;   /* … from this row on: see run_cursor_at */
     uint32_t row_bytes;     /* of the filled block, on average */
     struct vector *vectors; /* plan->column_count, owned; NULL before the first load */
     uint32_t vectors_block; /* which block they hold, also when it is done */
     struct block bytes;     /* that block; in scratch or in the store's cache */
     struct buf scratch;
 };
+
+/* What loading decodes: of the whole block. Other columns are decoded later, from filled_from on.
+ */
+static inline bool run_cursor_loads_first(const struct run_plan *plan, uint32_t column)
+{
+    return column < plan->key_count || plan->columns[column].only_if_deletes;
+}
+/* Where a row of the block is in the vector of a column. */
+static inline uint32_t run_cursor_at(const struct run_cursor *run, uint32_t column, uint32_t row)
+{
+    return run_cursor_loads_first(run->plan, column) ? row : row - run->filled_from;
+}
 
 /* Reads nothing yet. reader must stay where it is. */
 void run_cursor_open(struct run_cursor *run, struct rowset_reader *reader,

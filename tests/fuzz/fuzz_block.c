@@ -26,6 +26,28 @@ static void put_frame(uint8_t *bytes, size_t size)
     store_u64le(bytes + sum_at, checksum64(bytes, sum_at));
 }
 
+/* A window of a column that decodes as a whole holds what the whole holds there. */
+static void decode_window(struct block_decoder *decoder, const struct block *block, uint32_t index,
+                          const struct vector *whole)
+{
+    uint32_t begin = block->rows / 2 / BLOCK_WINDOW_ROWS * BLOCK_WINDOW_ROWS;
+    uint32_t end =
+        block->rows - begin > BLOCK_WINDOW_ROWS ? begin + BLOCK_WINDOW_ROWS : block->rows;
+    struct vector out;
+    vector_init(&out, whole->type);
+    int err = block_decode_rows(decoder, block, index, begin, end, &out, NULL);
+    TG_CHECK(whole->rows == 0 || err == 0);
+    for (uint32_t row = 0; whole->rows > 0 && row < out.rows; row++) {
+        TG_CHECK(vector_is_null(&out, row) == vector_is_null(whole, begin + row));
+        if (out.width > 0)
+            TG_CHECK(memcmp(vector_fixed(&out, row), vector_fixed(whole, begin + row), out.width) ==
+                     0);
+        else
+            TG_CHECK(slice_equal(vector_bytes(&out, row), vector_bytes(whole, begin + row)));
+    }
+    vector_close(&out);
+}
+
 static void decode_columns(struct block_decoder *decoder, const struct block *block)
 {
     size_t decoded = 0;
@@ -44,6 +66,7 @@ static void decode_columns(struct block_decoder *decoder, const struct block *bl
                 TG_CHECK(out.ends[row - 1] <= out.ends[row]);
             TG_CHECK(out.ends[out.rows - 1] == out.bytes_len);
         }
+        decode_window(decoder, block, i, &out);
         decoded += vector_memory(&out);
         vector_close(&out);
         if (decoded > DECODED_MAX)

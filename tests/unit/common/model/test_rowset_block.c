@@ -69,6 +69,28 @@ static uint8_t *encode_one(struct fixture *f, const struct vector *vector, uint3
     return exact;
 }
 
+/* The first, the last, some in between: what a window gives is what the whole gives there. */
+static void windows_come_back(struct fixture *f, const struct block *block,
+                              const struct vector *vector, uint32_t begin)
+{
+    const uint32_t groups = (block->rows + BLOCK_WINDOW_ROWS - 1) / BLOCK_WINDOW_ROWS;
+    const uint32_t pairs[][2] = {
+        {0, 1}, {groups - 1, groups}, {groups / 2, groups}, {groups / 3, groups / 3 + 1}};
+    struct vector back;
+    vector_init(&back, vector->type);
+    uint32_t before = 0;
+    for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++) {
+        uint32_t from = pairs[i][0] * BLOCK_WINDOW_ROWS;
+        uint32_t to = pairs[i][1] * BLOCK_WINDOW_ROWS;
+        to = to < block->rows ? to : block->rows;
+        assert_int_equal(block_decode_rows(f->decoder, block, 0, from, to, &back, NULL), 0);
+        assert_int_equal(back.rows, before + to - from);
+        assert_rows_equal(vector, begin + from, &back, before, to - from);
+        before = back.rows;
+    }
+    vector_close(&back);
+}
+
 static struct block_column round_trip(struct fixture *f, const struct vector *vector,
                                       uint32_t begin, uint32_t count)
 {
@@ -83,6 +105,7 @@ static struct block_column round_trip(struct fixture *f, const struct vector *ve
     assert_int_equal(back.rows, count);
     assert_rows_equal(vector, begin, &back, 0, count);
     vector_close(&back);
+    windows_come_back(f, &block, vector, begin);
     free(bytes);
     return column;
 }
