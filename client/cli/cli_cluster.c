@@ -12,7 +12,7 @@
 #include "client/cli/cluster_watch.h"
 #include "common/base/random.h"
 
-enum { AUTO_START_STEPS = 200 };
+enum { AUTO_START_STEPS = 200, NODES_DEFAULT = 3 };
 
 struct cluster_call {
     const char *dir;
@@ -20,6 +20,7 @@ struct cluster_call {
     struct cluster_plan plan;
     struct cli_list coordinator_options;
     struct cli_list participant_options;
+    bool was_there; /* start: the directory had a cluster already */
     struct cluster cluster;
 };
 
@@ -86,6 +87,7 @@ static int find_cluster(struct cluster_call *call, struct tg_errmsg *msg)
         err = cluster_dir_read(cluster, msg);
     if (err == 0 && never_ran(cluster))
         err = TG_NOT_FOUND;
+    call->was_there = err == 0;
     if (err != TG_NOT_FOUND)
         return err;
     if (call->offset_text != NULL && strcmp(call->offset_text, "auto") == 0) {
@@ -149,6 +151,20 @@ static void print_nodes(const struct cluster *cluster)
                cluster->nodes[i].http_port, cluster->nodes[i].pid);
 }
 
+/* Flags of the first start, given to a cluster that is there, would otherwise be lost in silence.
+ */
+static void warn_of_flags(const struct cluster_call *call)
+{
+    const struct cluster_plan *plan = &call->plan;
+    bool shaped = plan->coordinators != NODES_DEFAULT || plan->participants != NODES_DEFAULT;
+
+    if (call->was_there && (shaped || call->offset_text != NULL ||
+                            call->coordinator_options.count + call->participant_options.count > 0))
+        printf("(%s has a cluster: it keeps its nodes, ports and options; change options in the\n"
+               "nodes' .conf files and restart them.)\n",
+               call->cluster.dir);
+}
+
 static int run_start(struct cluster_call *call)
 {
     struct cluster *cluster = &call->cluster;
@@ -160,8 +176,7 @@ static int run_start(struct cluster_call *call)
 
     if (err != 0)
         return failed(&msg);
-    if (call->plan.coordinators + call->plan.participants != cluster->count)
-        printf("(The cluster in %s has its own number of nodes, which stays.)\n", cluster->dir);
+    warn_of_flags(call);
     err = start_nodes(cluster, &started, &msg);
     if (err == 0)
         err = cluster_dir_write(cluster, &msg);
@@ -361,8 +376,9 @@ static bool is_verb(const char *word)
 
 int cli_cluster(int argc, char **argv)
 {
-    struct cluster_call call = {.plan = {.coordinators = 3, .participants = 3},
-                                .cluster = {.lock_fd = -1}};
+    struct cluster_call call = {
+        .plan = {.coordinators = NODES_DEFAULT, .participants = NODES_DEFAULT},
+        .cluster = {.lock_fd = -1}};
     const struct cli_flag flags[] = {
         {"dir", 'd', CLI_TEXT, &call.dir, 0, "DIR", "the cluster's directory"},
         {"coordinators", 0, CLI_UINT, &call.plan.coordinators, CLUSTER_COORDINATORS_MAX, "N",

@@ -58,6 +58,25 @@ static int print_refusal(const struct http_reply *reply)
     return cli_failed(&msg);
 }
 
+/* Rows are JSON lines or CSV; an envelope is a coordinator's, which says 200 for errors, too. */
+static bool is_refusal(const struct http_reply *reply)
+{
+    char type[64] = "";
+    struct json_doc *doc;
+    const struct json_value *data;
+    struct tg_errmsg msg;
+
+    if (reply->status != 200)
+        return true;
+    http_reply_header(reply, "Content-Type", type, sizeof type);
+    if (strncmp(type, "application/json", 16) != 0)
+        return false;
+    int err = client_envelope(reply, &doc, &data, &msg);
+    if (err == 0)
+        json_doc_close(doc);
+    return err == TG_REFUSED;
+}
+
 int cli_print_get(struct client *client, struct buf *target)
 {
     struct http_reply reply = {0};
@@ -67,7 +86,7 @@ int cli_print_get(struct client *client, struct buf *target)
 
     if (path == NULL || client_request(client, "GET", path, NULL, NULL, 0, &reply, &msg) != 0)
         rc = cli_failed(&msg);
-    else if (reply.status != 200)
+    else if (is_refusal(&reply))
         rc = print_refusal(&reply);
     else if (fwrite(reply.body.data, 1, reply.body.len, stdout) > 0 &&
              reply.body.data[reply.body.len - 1] != '\n')

@@ -51,9 +51,11 @@ int cli_sql(int argc, char **argv)
     const struct cli_flag flags[] = {
         CLI_CONNECT_TABLE(connect),
         {"json", 0, CLI_BOOL, &as_json, 0, NULL, "print the result as JSON, not as a table"}};
-    const struct cli_usage usage = {"tidegate sql [--url HOST:PORT] [--db NAME] STATEMENT…",
-                                    "Runs statements, one an argument; '-' reads one from stdin.",
-                                    flags, sizeof flags / sizeof flags[0]};
+    const struct cli_usage usage = {
+        "tidegate sql [--url HOST:PORT] [--db NAME] STATEMENT…",
+        "Runs statements on a coordinator, one an argument; '-' reads one\n"
+        "from stdin.",
+        flags, sizeof flags / sizeof flags[0]};
     struct buf input = BUF_INIT;
     struct cli_words words;
     struct client *client;

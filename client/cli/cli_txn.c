@@ -107,7 +107,9 @@ int cli_txn(int argc, char **argv)
     const struct cli_usage usage = {
         "tidegate txn begin|precommit|commit|abort|state --db NAME [--label TEXT|--txn ID]",
         "Moves a transaction on, by its number or label, and prints the answer. state prints what\n"
-        "became of a label: UNKNOWN, PREPARE, PRECOMMITTED, COMMITTED, VISIBLE or ABORTED.",
+        "became of a label: UNKNOWN, PREPARE, PRECOMMITTED, COMMITTED, VISIBLE or ABORTED; only "
+        "coordinators\n"
+        "know it.",
         flags, sizeof flags / sizeof flags[0]};
     struct client *client;
     struct cli_words words;
@@ -115,6 +117,8 @@ int cli_txn(int argc, char **argv)
 
     if (rc != CLI_OK)
         return rc;
+    if (words.count > 1)
+        return cli_wrong(&usage, "what is '%s'? (a label follows --label)", words.items[1]);
     if (words.count != 1 || !is_operation(words.items[0]))
         return cli_wrong(&usage, "say what to do: begin, precommit, commit, abort or state");
     if (connect.db[0] == '\0')

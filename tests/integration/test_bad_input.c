@@ -146,6 +146,8 @@ static void reads_that_make_no_sense_are_refused(void **state)
         {"_get?key=1&key=2&key=3&key=4", 400, "key"},
         {"_changes", 400, "after"},
         {"_changes?token=abc", 400, "token"},
+        {"_scan?versoin=1", 400, "versoin"}, /* not the newest rows */
+        {"_get?key=1&asof=5", 400, "asof"},
         {"_scan?version=77", 404, ""},
     };
 
@@ -325,6 +327,34 @@ static void the_tool_says_what_is_wrong(void **state)
     assert_int_equal(run("tidegate", "load -D d -t t /nowhere", out, sizeof out), 1);
     assert_int_equal(run("tidegate", "--help", out, sizeof out), 0);
     assert_int_equal(run("tidegate", "cluster --help", out, sizeof out), 0);
+    assert_int_equal(run("tidegate", "txn -D d commit some_label", out, sizeof out), 2);
+    assert_non_null(strstr(out, "some_label"));
+}
+
+/* A script that takes the status for good must not get an error for rows. */
+static void the_tool_fails_where_a_coordinator_says_200(void **state)
+{
+    static const struct {
+        const char *words;
+        const char *sentence;
+    } cases[] = {
+        {"scan -D d -t t -p wrong", "Access denied"},
+        {"scan -D d -t nowhere", "nowhere"},
+        {"timeline -D d -t t -p wrong", "Access denied"},
+        {"timeline -D d -t nowhere", "nowhere"},
+    };
+    char arguments[256];
+    char out[4096];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        snprintf(arguments, sizeof arguments, "%s --url 127.0.0.1:%u", cases[i].words, coordinator);
+        if (run("tidegate", arguments, out, sizeof out) != 1 ||
+            strstr(out, cases[i].sentence) == NULL || out[0] == '{')
+            fail_msg("%s: %s", cases[i].words, out);
+    }
+    snprintf(arguments, sizeof arguments, "timeline -D d -t t --url 127.0.0.1:%u", coordinator);
+    assert_int_equal(run("tidegate", arguments, out, sizeof out), 0);
 }
 
 int main(void)
@@ -339,6 +369,7 @@ int main(void)
         cmocka_unit_test(refused_connections_are_counted),
         cmocka_unit_test(a_wrong_option_is_named),
         cmocka_unit_test(the_tool_says_what_is_wrong),
+        cmocka_unit_test(the_tool_fails_where_a_coordinator_says_200),
     };
 
     return cmocka_run_group_tests(tests, start, end);
