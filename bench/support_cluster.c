@@ -89,7 +89,7 @@ void bench_usage_print(const struct bench_cluster *cluster, const struct bench_u
     double scale = operations > 0 ? 1e6 / operations : 0;
     size_t len = strlen(out);
     snprintf(out + len, cap - len,
-             ",\X
+             ",\"cpu_us\":%.3f,\"cpu_us_coordinators\":%.3f,\"cpu_us_participants\":%.3f,"
              "\"cpu_us_client\":%.3f",
              (coordinators + participants) * scale, coordinators * scale, participants * scale,
              client * scale);
