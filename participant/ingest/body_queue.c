@@ -154,7 +154,9 @@ int body_queue_read(struct body_queue *queue, uint8_t *out, size_t cap, uint64_t
     pthread_mutex_lock(&q->lock);
     while (err == 0) {
         if (q->stopped) {
-            err = tg_fail(msg, TG_CANCELED, "[CANCELLED]the load was told to stop");
+            err = tg_fail(msg, TG_CANCELED,
+                          "[CANCELLED]the load was stopped: its transaction was aborted meanwhile, "
+                          "or this participant shuts down");
         } else if (q->count > 0) {
             *n = take(q, out, cap);
             break;
