@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Before a coordinator forms a new cluster from an empty directory it asks the others whether there
- * is one already: a node that lost its disk must not come back under its old id (DESIGN.md 2.4,
- * rule 12).
+ * is one already: a node that lost its disk must not come back under its old id (rule 12).
  *
  * It goes on once it has heard from each of them that there is none, and each says the same of
  * itself: so nobody finds a cluster that was formed while it was still asking. If some stay silent,

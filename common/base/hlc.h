@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Hybrid logical clock: 64 bits, microseconds since the Unix epoch in the upper 52, a counter in
- * the lower 12; numeric order is time order (DESIGN.md 3). Completion times have counter 0. */
+ * the lower 12; numeric order is time order. Completion times have counter 0. */
 #ifndef TG_COMMON_BASE_HLC_H
 #define TG_COMMON_BASE_HLC_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Names for the numbers that travel everywhere. All are given out by the replicated log, grow, and
- * are never used twice; 0 means none. Commands, rowsets and keys carry ids, never names
- * (DESIGN.md 2.4, rule 15). */
+ * are never used twice; 0 means none. Commands, rowsets and keys carry ids, never names, so that a
+ * name that is given again is not taken for what had it before. */
 #ifndef TG_COMMON_MODEL_IDS_H
 #define TG_COMMON_MODEL_IDS_H
 
@@ -11,9 +11,9 @@ typedef uint64_t db_id;
 typedef uint64_t table_id;
 typedef uint64_t partition_id;
 typedef uint64_t tablet_id;
-typedef uint64_t
-    rowset_id; /* given at LOAD_START; all tablets' rowsets of one load share it: (tablet, rowset)
-                  is unique, and a larger id inside one version is the newer load */
+/* Given at LOAD_START. All tablets' rowsets of one load share it: (tablet, rowset) is unique, and a
+ * larger id inside one version is the newer load. */
+typedef uint64_t rowset_id;
 typedef uint64_t txn_id;
 typedef uint32_t node_id;   /* a participant; coordinators have their raft id */
 typedef uint64_t version_t; /* of a table: 1, 2, 3 …; 0 = the empty table at its creation */

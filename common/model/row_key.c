@@ -9,8 +9,8 @@
  *   null          00
  *   width 1…16    01 value, most significant byte first, the sign bit flipped
  *   FLOAT, DOUBLE 01 IEEE 754, most significant byte first; positive: the sign bit flipped,
- * negative: all bits flipped; -0 is 0, every NaN the same and last bytes         01 bytes, each 00
- * followed by FF · 00 01
+ *                 negative: all bits flipped; -0 is 0, every NaN the same and last
+ *   bytes         01 bytes, each 00 followed by FF · 00 01
  *
  * Nulls come first because 00 < 01; a string that is another's beginning comes first because its
  * end, 00 01, is less than any byte that could follow there (a zero byte is 00 FF). */

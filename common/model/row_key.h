@@ -13,9 +13,8 @@
 /* The longest encoded key: schema_validate refuses keys whose worst case is longer. */
 enum { ROW_KEY_BYTES_MAX = 256 * 1024 };
 
-/* Appends the encoding of columns[0..count) at row. Each column: 0x00 for null; 0x01 and then:
- * integers, decimals, dates big-endian with the sign bit flipped; bytes with 0x00 → 0x00 0xFF and
- * an end mark 0x00 0x01. */
+/* Appends the encoding of columns[0..count) at row; the table of bytes is in row_key.c and in
+ * docs/formats.md. Out of memory: out's sticky error. */
 void row_key_encode(const struct vector *const *columns, uint32_t count, uint32_t row,
                     struct buf *out);
 /* The first eight bytes of that encoding as a big-endian number (padded with zeros), without

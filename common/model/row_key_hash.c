@@ -9,12 +9,13 @@
 
 /* For each row, h starts as SEED; each column turns it into fold((word ^ A) * (h ^ B)), where fold
  * is high ^ low half of the 128-bit product; at the end h is stirred once more, so that its upper
- * half (which picks the bucket) depends on all bits.
+ * half (which picks the bucket) depends on all bits. The word of a value:
  *
- *   null              word NULL_WORD
- *   integers, DECIMAL, DATE, DATETIME: the value as a 64-bit two's complement number, whatever its
- * width; one that needs more than 64 bits takes two steps, lower half first FLOAT, DOUBLE     the
- * bits of the value as a double; -0 is 0, every NaN the same bytes             XXH3-64 of the bytes
+ *   null               NULL_WORD
+ *   integers, DECIMAL, the value as a 64-bit two's complement number, whatever its width; one that
+ *   DATE, DATETIME     needs more than 64 bits takes two steps, lower half first
+ *   FLOAT, DOUBLE      the bits of the value as a double; -0 is 0, every NaN the same
+ *   bytes              XXH3-64 of the bytes
  */
 #define SEED      UINT64_C(0x9E3779B97F4A7C15)
 #define MIX_A     UINT64_C(0xA0761D6478BD642F)

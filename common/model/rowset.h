@@ -18,11 +18,11 @@ struct rowset_block_ref {
     uint64_t offset; /* in the rowset's content */
     uint32_t len;
     uint32_t rows;
-    uint32_t segment;       /* number of its segment: 0, 1, … */
-    struct slice first_key; /* encoded key of its first and last row, cut at ROWSET_REF_KEY_MAX
-                               bytes (a cut last key is an */
-    struct slice last_key; /* exclusive bound: readers must treat a key with that prefix as possibly
-                              inside) */
+    uint32_t segment; /* number of its segment: 0, 1, … */
+    /* Encoded keys of its first and last row, cut at ROWSET_REF_KEY_MAX bytes. Keys that begin with
+     * a cut last key may lie behind it: readers must take them as possibly inside. */
+    struct slice first_key;
+    struct slice last_key;
 };
 enum { ROWSET_REF_KEY_MAX = 64 };
 

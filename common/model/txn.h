@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Transaction states and their allowed moves (DESIGN.md 2.1). */
+/* Transaction states and their allowed moves: docs/transactions.md. */
 #ifndef TG_COMMON_MODEL_TXN_H
 #define TG_COMMON_MODEL_TXN_H
 
@@ -18,8 +18,8 @@ enum txn_state {
 /*            begin            precommit               commit            publish quorum
  *  (label) ────────▶ PREPARE ───────────▶ PRECOMMITTED ───────▶ COMMITTED ───────────▶ VISIBLE
  *                       │  └───────────── commit ─────────────────▲
- *                       └──── abort, failure, timeout ──▶ ABORTED ◀── abort, timeout ──
- * PRECOMMITTED */
+ *                       └──── abort, failure, timeout ──▶ ABORTED ◀─ abort, timeout ─ PRECOMMITTED
+ */
 bool txn_state_may_move(enum txn_state from, enum txn_state to);
 bool txn_state_is_final(enum txn_state state);    /* VISIBLE, ABORTED */
 const char *txn_state_name(enum txn_state state); /* "PRECOMMITTED" */

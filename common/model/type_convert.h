@@ -15,15 +15,15 @@ enum type_convert_flags {
     CONVERT_BAD = 1,   /* some bad[i] is not 0 */
     CONVERT_NULL = 2,  /* some row is null, by \N or because it is bad */
     CONVERT_NOMEM = 4, /* out of memory: nothing was appended */
-    CONVERT_LIMIT =
-        8 /* the vector is full (VECTOR_ROWS_MAX, VECTOR_BYTES_MAX): nothing was appended */
+    /* The vector is full (VECTOR_ROWS_MAX, VECTOR_BYTES_MAX): nothing was appended. */
+    CONVERT_LIMIT = 8
 };
 
 /* What bad[i] says. */
 enum type_convert_bad {
     CONVERT_BAD_VALUE = 1, /* not a value of the type, or beyond its range: the row got null */
-    CONVERT_BAD_TOO_LONG =
-        2 /* bytes beyond the type's length: cut at a UTF-8 border (JSON: null) */
+    /* Bytes beyond the type's length: cut at a UTF-8 border (JSON: null). */
+    CONVERT_BAD_TOO_LONG = 2
 };
 
 /* Appends `count` rows to out, whose type is `type`. Row i's field is text[begins[i * stride] ..

@@ -53,8 +53,8 @@ bool type_parse_decimal(const char *text, size_t len, unsigned precision, unsign
     size_t i = 0;
     size_t first = 0; /* where the first digit that is not zero stands */
     bool dot = false, any = false, significant = false;
-    int64_t point =
-        0; /* digits from the first significant one to the dot; negative: zeros behind the dot */
+    /* Digits from the first significant one to the dot; negative: zeros behind the dot. */
+    int64_t point = 0;
     for (; i < len; i++) {
         if (text[i] == '.' && !dot) {
             dot = true;

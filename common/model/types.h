@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Column types: one row of a table each. How a value is laid out in memory, read from text, printed
- * and compared (text forms: PROTOCOL.md 7.4 in its 4.x reading; half rounds away from zero). */
+ * and compared (text forms as Doris 4.x loads them; half rounds away from zero). */
 #ifndef TG_COMMON_MODEL_TYPES_H
 #define TG_COMMON_MODEL_TYPES_H
 
@@ -98,13 +98,13 @@ static inline uint64_t type_datetime_us(int64_t datetime)
 /* Why a text did not become a value. */
 enum type_parse_result {
     TYPE_PARSED = 0,
-    TYPE_BAD, /* not a value of the type, or beyond its range: NULL, in strict mode a filtered row
-               */
-    TYPE_TOO_LONG /* bytes longer than the column allows: non-strict cuts (at a UTF-8 border),
-                     strict filters */
+    /* Not a value of the type, or beyond its range: NULL, in strict mode a filtered row. */
+    TYPE_BAD,
+    /* Bytes longer than the column allows: non-strict cuts (at a UTF-8 border), strict filters. */
+    TYPE_TOO_LONG
 };
 
-/* Text to a fixed-width value (surrounding blanks allowed as PROTOCOL.md 7.4 says). tz_offset_us:
+/* Text to a fixed-width value (surrounding blanks allowed as Doris does). tz_offset_us:
  * the load's time zone offset east of UTC in microseconds: a DATETIME or DATE text with an offset
  * of its own is converted into that zone. */
 enum type_parse_result type_parse(struct column_type type, const char *text, size_t len,

@@ -15,8 +15,8 @@ enum {
     HTTP_CLIENT_HEAD_BYTES_MAX = 64 * 1024,
     HTTP_CLIENT_BODY_BYTES_MAX = 1024 * 1024 * 1024, /* of an answer */
     HTTP_CLIENT_CHUNK_BYTES = 256 * 1024,            /* what produce is asked for at a time */
-    HTTP_CLIENT_CONTINUE_MS =
-        3000 /* wait for 100 Continue, where it was asked for, before sending anyway */
+    /* Wait for 100 Continue, where it was asked for, before sending anyway. */
+    HTTP_CLIENT_CONTINUE_MS = 3000
 };
 
 struct http_client;

@@ -2,13 +2,14 @@
 /* HTTP/1.1 server on one loop: connections, streamed bodies with back-pressure, answers whole or
  * streamed. Life of a request, all on the loop's thread:
  *
- *   head complete ─▶ server->on_request(exchange)      decides by looking at
- * http_exchange_request() either   http_exchange_respond(...)            early answer: no 100, body
- * drained (bounded), then the connection closes unless the body was already complete or
- * http_exchange_read_body(ex, sink)     100 Continue is sent if it was asked for; then
- *                  sink.on_body(…)*, sink.on_end(…)    or sink.on_abort(…) if the client went away
- * or the frame broke … http_exchange_respond / _stream_begin at any time, from the loop finally
- * on_close(exchange) exactly once       the exchange's memory goes away after it returns
+ *   head complete ─▶ handlers.on_request: looks at http_exchange_request(), then calls
+ *     either   http_exchange_respond     an early answer: no 100; the body is dropped (bounded);
+ *                                        the connection closes unless it was complete already
+ *     or       http_exchange_read_body   100 Continue is sent if it was asked for; then
+ *                sink.on_body …          pieces, and at last
+ *                sink.on_end             or sink.on_abort: the client went away or broke the frame
+ *              http_exchange_respond or http_exchange_stream_begin, at any time
+ *   finally    on_close, exactly once    the exchange's memory goes away after it returns
  *
  * A handler on another thread posts to the loop. After on_close no function of the exchange may be
  * called; a handler that works elsewhere keeps its own flag (set by on_close on the loop) to know.
@@ -28,8 +29,8 @@ enum {
     HTTP_HEAD_BYTES_MAX = 32 * 1024,
     HTTP_HEADERS_MAX = 128,
     HTTP_TARGET_BYTES_MAX = 8 * 1024,
-    HTTP_DRAIN_BYTES_MAX =
-        16 * 1024 * 1024, /* of a body nobody wants, before the connection is cut */
+    /* Of a body nobody wants, before the connection is cut. */
+    HTTP_DRAIN_BYTES_MAX = 16 * 1024 * 1024,
     HTTP_DRAIN_MS_MAX = 5000
 };
 
@@ -42,8 +43,9 @@ enum http_framing {
     HTTP_BODY_NONE, /* neither Content-Length nor chunked */
     HTTP_BODY_LENGTH,
     HTTP_BODY_CHUNKED,
-    HTTP_BODY_BOTH /* both headers came: only _stream_load's PUT lets this reach the handler (to
-                      answer as PROTOCOL.md 1.5 says); the connection closes after the answer */
+    /* Both headers came: only _stream_load's PUT lets this reach the handler, to refuse it in the
+     * words that its clients know; the connection closes after the answer. */
+    HTTP_BODY_BOTH
 };
 
 struct http_request {

@@ -13,8 +13,8 @@
 #include "common/base/log.h"
 
 enum {
-    LOOP_HOOKS_PER_TURN_MAX =
-        64 * 1024, /* hooks that arm each other wait for the next turn after so many */
+    /* Hooks that arm each other wait for the next turn after so many. */
+    LOOP_HOOKS_PER_TURN_MAX = 64 * 1024,
     LOOP_CLOSE_MS_MAX = 10 * 1000 /* for handles of others to finish closing */
 };
 

@@ -17,8 +17,8 @@ enum {
     RPC_HEAD_BYTES_MAX = 8 * 1024 * 1024,
     RPC_PAYLOAD_BYTES_MAX = 32 * 1024 * 1024,
     RPC_CALLS_MAX = 4096, /* outstanding per connection; more are refused with TG_BUSY */
-    RPC_QUEUED_BYTES_MAX =
-        128 * 1024 * 1024 /* waiting to be written per connection; more: TG_BUSY */
+    /* Waiting to be written per connection; more: TG_BUSY. */
+    RPC_QUEUED_BYTES_MAX = 128 * 1024 * 1024
 };
 
 /* ---- server ---- */

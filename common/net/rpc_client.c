@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* RPC client: calls to one address over one link that is opened when it is needed.
  *
- *   idle ──call──▶ connecting ──hello──▶ up ──lost──▶ resting (back-off) ──▶ connecting if calls
- * wait, else idle
- */
+ *   idle ──call──▶ connecting ──hello──▶ up ──lost──▶ resting (back-off)
+ *
+ * From resting it goes on to connecting if calls wait, else to idle. */
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>

@@ -15,8 +15,8 @@
 
 enum {
     RPC_LINK_COPY_MAX = 16 * 1024, /* larger parts of a frame are queued without a copy */
-    RPC_LINK_SEGMENT_BYTES =
-        64 * 1024,              /* small frames are gathered into pieces of about this size */
+    /* Small frames are gathered into pieces of about this size. */
+    RPC_LINK_SEGMENT_BYTES = 64 * 1024,
     RPC_LINK_SEGMENTS_MAX = 512 /* pieces in one write */
 };
 

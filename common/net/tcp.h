@@ -15,8 +15,8 @@ enum {
     TCP_BACKLOG = 1024,   /* connections the kernel holds until they are accepted */
     TCP_HOST_BYTES = 256, /* a host name with its zero */
     TCP_KEEPALIVE_S = 15, /* silence before a peer is probed */
-    TCP_UNACKNOWLEDGED_MS =
-        30 * 1000 /* bytes unacknowledged for so long end a connection between nodes */
+    /* Bytes unacknowledged for so long end a connection between nodes. */
+    TCP_UNACKNOWLEDGED_MS = 30 * 1000
 };
 
 /* "host:port" into its parts. TG_INVALID if there is no port in 1..65535 or the host does not fit.

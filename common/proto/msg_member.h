@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* MSG_REGISTER and MSG_HEARTBEAT: a participant joins, proves its identity (DESIGN.md 2.4, rule
- * 13), says what it holds, and is told what it may drop (rule 10). */
+/* MSG_REGISTER and MSG_HEARTBEAT: a participant joins, proves its identity (rule 13), says what it
+ * holds, and is told what it may drop (rule 10). */
 #ifndef TG_COMMON_PROTO_MSG_MEMBER_H
 #define TG_COMMON_PROTO_MSG_MEMBER_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* MSG_PUBLISH: bind staged rowsets to versions. Binding alone makes nothing readable
- * (DESIGN.md 2.4, rule 2). */
+ * (rule 2). */
 #ifndef TG_COMMON_PROTO_MSG_PUBLISH_H
 #define TG_COMMON_PROTO_MSG_PUBLISH_H
 

@@ -28,7 +28,7 @@ struct msg_query {
     char user[NAME_BYTES];
     struct buf text; /* owned */
 };
-/* Verdict 0: `data` is the JSON for the envelope's data field (PROTOCOL.md 1.3). Otherwise the
+/* Verdict 0: `data` is the JSON for the envelope's data field (docs/http-api.md). Otherwise the
  * frame's sentence is for the user. */
 struct msg_query_reply {
     struct buf data; /* owned */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Transactions between a load and the leading coordinator: begin (and start a load), report a load,
  * commit, abort. All are idempotent under repetition with the same request, at any leader
- * (DESIGN.md 2.4, rule 7): a caller that gets TG_UNKNOWN_OUTCOME, TG_NOT_LEADER, TG_CLOSED or
+ * (rule 7): a caller that gets TG_UNKNOWN_OUTCOME, TG_NOT_LEADER, TG_CLOSED or
  * TG_TIMEOUT asks again until its own deadline. */
 #ifndef TG_COMMON_PROTO_MSG_TXN_H
 #define TG_COMMON_PROTO_MSG_TXN_H
@@ -126,9 +126,8 @@ struct msg_txn_2pc {
         request_hi; /* 128 random bits: a repetition of the same request gets the same answer */
     uint64_t request_lo;
     char db[NAME_BYTES];
-    char operation[32]; /* begin, precommit, commit, abort; anything else is answered as PROTOCOL.md
-                           4 says */
-    char txn_text[64];  /* header txn_id as received, "" if absent */
+    char operation[32];      /* begin, precommit, commit, abort; anything else is refused */
+    char txn_text[64];       /* header txn_id as received, "" if absent */
     char label[LABEL_BYTES]; /* "" if absent */
     char user[NAME_BYTES];
     uint64_t timeout_ms;      /* begin; 0: the default */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* _stream_load_2pc as clients speak it: header values to a message, its outcome to JSON. Both
- * programs answer it alike (PROTOCOL.md 4). Pure. */
+ * programs answer it alike. Pure. */
 #ifndef TG_COMMON_PROTO_TXN_2PC_ANSWER_H
 #define TG_COMMON_PROTO_TXN_2PC_ANSWER_H
 

@@ -15,7 +15,7 @@ struct redirect {
 };
 
 /* The same path and query at the participant, with the credentials that the request carried: some
- * clients take them from there, some cannot do without (PROTOCOL.md 1.4). */
+ * clients take them from there, some cannot do without. */
 static void print_location(const struct api_request *request, const char *http, struct buf *out)
 {
     const struct http_request *head = http_exchange_request(request->exchange);

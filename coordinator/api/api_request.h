@@ -57,7 +57,7 @@ int api_request_check_user(struct api_request *request, struct tg_errmsg *msg);
 /* The same; on failure the envelope says so and false is returned. */
 bool api_request_authorize(struct api_request *request);
 
-/* Answers. Envelope of PROTOCOL.md 1.3: {"msg":…,"code":…,"data":…,"count":0}. data is JSON. */
+/* Answers, in the envelope {"msg":…,"code":…,"data":…,"count":0}. data is JSON. */
 void api_answer_data(struct api_request *request, struct slice data);
 /* code 1: "Error", 401: "Unauthorized", 403: "Bad Request", 404: "Not Found", 500: "Internal
  * Error"; the HTTP status is 200, but 503 if the leader could not be reached. */

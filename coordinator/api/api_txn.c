@@ -2,7 +2,7 @@
 /* _stream_load_2pc, executed here whoever leads. A request gets 128 random bits once; whatever is
  * sent again carries the same, so a commit that was decided by a leader that died is answered as
  * the success it is. An outcome that nobody tells in time stays unknown: then the connection is
- * closed without an answer, and the client asks again (DESIGN.md 2.4, rule 11). */
+ * closed without an answer, and the client asks again (rule 11). */
 #include "coordinator/api/api_txn.h"
 
 #include "common/proto/message.h"

@@ -30,8 +30,7 @@ struct health {
 
 void health_init(struct health *health, uint64_t lease_ms, uint64_t now_ms);
 void health_close(struct health *health);
-/* A leadership begins: every lease starts with its full time (DESIGN.md 2.4: leader change restarts
- * leases). */
+/* A leadership begins: every lease starts with its full time, because nobody listened before. */
 void health_reset(struct health *health, uint64_t now_ms);
 /* Takes over the message's live list. TG_LIMIT with too many nodes. */
 int health_heard(struct health *health, struct msg_heartbeat *message, uint64_t now_ms);

@@ -40,10 +40,10 @@ struct consensus_ops {
      * was applied (0: any). Shared by all that wait. result is NULL. */
     void (*barrier)(struct consensus *consensus, uint64_t closes_us,
                     struct consensus_request *request);
-    bool (*is_leader)(
-        const struct consensus *consensus); /* leads, and has applied a barrier of its own term */
-    uint64_t (*leader)(
-        const struct consensus *consensus); /* raft id of the leader as far as known, 0 = unknown */
+    /* Leads, and has applied a barrier of its own term. */
+    bool (*is_leader)(const struct consensus *consensus);
+    /* Raft id of the leader as far as known, 0 = unknown. */
+    uint64_t (*leader)(const struct consensus *consensus);
     uint64_t (*term)(const struct consensus *consensus);
     uint64_t (*applied_index)(const struct consensus *consensus);
     const struct state *(*state)(const struct consensus *consensus);

@@ -3,7 +3,7 @@
  * in flight and tells each proposer how it ended. Pure: knows no raft, and clocks are handed in.
  *
  *   waiting ──proposer_next──▶ in flight ──applied | refused | failed──▶ finished
- * ──proposer_deliver──▶ done()
+ *   finished ──proposer_deliver──▶ done()
  *
  * done() is called by proposer_deliver only, so never from inside a call that proposes, and never
  * from inside a callback of the log. */
@@ -23,8 +23,8 @@ enum {
     PROPOSER_WINDOW_MAX = 4,          /* entries in flight */
     PROPOSER_WAITING_MAX = 64 * 1024, /* requests that wait for a batch */
     PROPOSER_WAITING_BYTES_MAX = 16 * 1024 * 1024,
-    PROPOSER_CLOSES_AHEAD_US_MAX =
-        10 * 1000000 /* a barrier may ask to close time so far ahead of now */
+    /* A barrier may ask to close time so far ahead of now. */
+    PROPOSER_CLOSES_AHEAD_US_MAX = 10 * 1000000
 };
 
 struct proposer_time {
@@ -114,8 +114,8 @@ void proposer_failed(struct proposer *proposer, struct proposer_batch *batch);
 /* Calls done() of everything that has ended. They may add more. True if there was anything. */
 bool proposer_deliver(struct proposer *proposer);
 
-bool proposer_is_idle(
-    const struct proposer *proposer); /* nothing waits, flies, or is to be delivered */
+/* Nothing waits, flies, or is to be delivered. */
+bool proposer_is_idle(const struct proposer *proposer);
 uint64_t proposer_now_us(const struct proposer *proposer, uint64_t state_stamp_us,
                          struct proposer_time now);
 /* What has to be added to the state's elapsed time. */

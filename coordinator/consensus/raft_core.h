@@ -4,8 +4,10 @@
  * raft_core_turn does what gathered since the last turn, and is the only place from which raft is
  * asked to append.
  *
- *   raft LEADER ──▶ barrier of the own term ──applied──▶ leads: takes commands ──term changed──▶
- * follows */
+ *   follows ──raft LEADER──▶ barrier of the own term ──applied──▶ leads: takes commands
+ *      ▲                                │                                   │
+ *      └───────────────────────── term changed ─────────────────────────────┘
+ */
 #ifndef TG_COORDINATOR_CONSENSUS_RAFT_CORE_H
 #define TG_COORDINATOR_CONSENSUS_RAFT_CORE_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is in raft's directory, and whether a server may start from it (DESIGN.md 2.4, rule 12): one
+/* What is in raft's directory, and whether a server may start from it (rule 12): one
  * whose log is gone must not come back under its old id, because it may have acknowledged what it
  * no longer has. */
 #ifndef TG_COORDINATOR_CONSENSUS_RAFT_DIR_H

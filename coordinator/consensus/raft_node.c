@@ -26,8 +26,8 @@ enum {
     NODE_STALL_MS_MIN = 100, /* later turns than this (or a heartbeat) are stalls */
     NODE_EXIT_STATUS = 70,
     NODE_SEGMENT_BYTES_MIN = 512 * 1024,
-    NODE_SEGMENT_BYTES_MAX =
-        16 * 1024 * 1024 /* raft counts the room of three in 64 Ki units of 1 KiB */
+    /* raft counts the room of three in 64 Ki units of 1 KiB. */
+    NODE_SEGMENT_BYTES_MAX = 16 * 1024 * 1024
 };
 
 struct raft_node {

@@ -4,7 +4,7 @@
  * A read of the past that can no longer change is answered at once. A read of the newest version
  * waits for a barrier, so that it sees every commit answered before it came. A read as of a time
  * above the closed timestamp waits for a batch whose stamp closes that time: nothing can complete
- * at or below it any more, so the answer stays the same for ever (DESIGN.md 3). A time a little
+ * at or below it any more, so the answer stays the same for ever. A time a little
  * ahead of the clock is simply closed by a stamp that has to be that high; one further ahead is
  * refused. */
 #include "coordinator/dispatch/dispatch_read.h"

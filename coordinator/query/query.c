@@ -159,7 +159,7 @@ static void cancel_applied(struct consensus_request *request, int err,
     query_answer(call, &json);
 }
 
-/* Behind a barrier, so that "not found" is the log's word. PREPARE only (PROTOCOL.md 1.6). */
+/* Behind a barrier, so that "not found" is the log's word. PREPARE only, as in Doris. */
 static void cancel(struct consensus_request *request, int err, const struct apply_result *result)
 {
     struct query_call *call = request->data;

@@ -4,7 +4,7 @@
 
 #include "coordinator/query/query_call.h"
 
-/* The newest transaction with the label decides; UNKNOWN if there is none (PROTOCOL.md 1.6). */
+/* The newest transaction with the label decides; UNKNOWN if there is none. */
 int query_print_load_state(const struct query_call *call, struct json_writer *out,
                            struct tg_errmsg *msg)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The timeline of a table, or of all tables of a database: what was done, when it was asked for and
- * when it became visible (TIMELINE.md 1.10).
+ * when it became visible.
  *
  * A table's completed instants are its versions, so they reach back to its creation; label and
  * request time of a version are known as long as its transaction is. A database's instants are its

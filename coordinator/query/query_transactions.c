@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* SHOW TRANSACTION (PROTOCOL.md 5.6). Newest first. */
+/* SHOW TRANSACTION, with Doris's columns. Newest first. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>

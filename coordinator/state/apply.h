@@ -49,7 +49,7 @@ int catalog_create_table(struct state *state, const struct command_create_table 
                          struct apply_result *result);
 int catalog_drop_table(struct state *state, const struct command_name *command,
                        struct apply_result *result);
-/* Database and table by name, or the sentence of PROTOCOL.md 3.3. */
+/* Database and table by name, or Doris's sentence. */
 int catalog_find_db(const struct catalog *catalog, const char *name, struct database **found,
                     struct tg_errmsg *msg);
 int catalog_find_table(const struct database *database, const char *name, struct table **found,
@@ -150,7 +150,7 @@ int txn_check_conflicts(const struct state *state, const struct txn *txn, struct
 /* Each tablet needs its write quorum of replicas that hold all loads of the transaction there and
  * are not behind by now. Its tables exist (txn_check_tables). */
 int txn_check_quorum(const struct state *state, const struct txn *txn, struct tg_errmsg *msg);
-/* The sentence of PROTOCOL.md 5.4. good: bits of the replicas that count. */
+/* Doris's sentence on too few good replicas. good: bits of the replicas that count. */
 int txn_fail_quorum(const struct txn *txn, const struct tablet *tablet, uint8_t good,
                     struct tg_errmsg *msg);
 void txn_set_precommitted(struct state *state, struct txn *txn);
@@ -169,7 +169,7 @@ void txn_set_finished(struct state *state, struct txn *txn);
  * all of them. */
 bool txn_finish_if_complete(struct state *state, struct txn *txn);
 void txn_finish_complete(struct state *state);
-/* The sentences for a transaction that cannot be committed any more (PROTOCOL.md 4). */
+/* The sentences for a transaction that cannot be committed any more, which connectors match. */
 int txn_fail_not_found(txn_id txn, struct tg_errmsg *msg);
 int txn_fail_state(const struct txn *txn, struct tg_errmsg *msg);
 

@@ -5,7 +5,7 @@
 
 #include "coordinator/state/apply.h"
 
-enum { FUTURE_US = 500000 }; /* a reader's clock may be ahead by this much (TIMELINE.md 1.4) */
+enum { FUTURE_US = 500000 }; /* a reader's clock may be ahead by this much */
 
 version_t table_add_version(struct table *table, const struct version_record *record)
 {

@@ -2,7 +2,7 @@
 /* Every possible change of the replicated state, as data, and how it is written into the raft log.
  *
  * One raft entry carries one batch: {format version, stamp, elapsed delta, commands…}. The leader
- * stamps a batch above everything it has proposed (DESIGN.md 2.4, rule 14); the i-th thing in a
+ * stamps a batch above everything it has proposed (rule 14); the i-th thing in a
  * batch that needs a time of its own gets stamp + i microseconds. Ages come from the deltas (rule
  * 9). Apply never reads a clock. */
 #ifndef TG_COORDINATOR_STATE_COMMAND_H
@@ -22,8 +22,8 @@
 enum { COMMAND_FORMAT = 1, BATCH_COMMANDS_MAX = 4096, BATCH_BYTES_MAX = 256 * 1024 };
 
 enum command_type {
-    COMMAND_CLUSTER_INIT =
-        1, /* the first leader's first command: the cluster's uuid; later ones change nothing */
+    /* The first leader's first command: the cluster's uuid; later ones change nothing. */
+    COMMAND_CLUSTER_INIT = 1,
     COMMAND_MEMBER_REGISTER = 2,
     COMMAND_CREATE_DB = 10,
     COMMAND_DROP_DB = 11,

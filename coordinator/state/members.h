@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Registered participants and their epochs (DESIGN.md 2.4, rule 13). */
+/* Registered participants and their epochs (rule 13). */
 #ifndef TG_COORDINATOR_STATE_MEMBERS_H
 #define TG_COORDINATOR_STATE_MEMBERS_H
 

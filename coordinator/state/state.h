@@ -51,7 +51,7 @@ struct apply_result {
      * transaction always answers TG_TXN_ABORTED: that load is over for good, although its
      * transaction waits for the client's abort. */
     int err;
-    struct tg_errmsg msg; /* sentence for the client, in Doris's words where PROTOCOL.md has some */
+    struct tg_errmsg msg; /* sentence for the client, in Doris's words where it has some */
     bool repeated; /* nothing to do: the same request had done this before, or it was so already */
     txn_id txn;
     enum txn_state txn_state;

@@ -113,13 +113,13 @@ struct txn_table {
     uint32_t fence_count;
     struct txn_user *users; /* names that transactions point to */
     struct txn_list open;   /* PREPARE, PRECOMMITTED: by id */
-    struct txn_list
-        publishing; /* COMMITTED, and VISIBLE ones not yet confirmed everywhere: in the order of
-                       their commits, which is also the order of versions of every table */
-    struct txn_list finished; /* ABORTED, and VISIBLE ones that are confirmed: in the order in which
-                                 they came here, oldest first */
-    uint64_t finished_bytes;  /* memory of the finished records, by fixed sizes that are equal on
-                                 every coordinator */
+    /* COMMITTED, and VISIBLE ones not yet confirmed everywhere: in the order of their commits, so
+     * also in that of the versions of every table. */
+    struct txn_list publishing;
+    /* ABORTED, and VISIBLE ones that are confirmed: in the order in which they came here. */
+    struct txn_list finished;
+    /* Memory of the finished records, by fixed sizes that are equal on every coordinator. */
+    uint64_t finished_bytes;
 };
 
 struct txn *txn_table_find(const struct txn_table *txns, txn_id id);

@@ -19,8 +19,8 @@ enum {
 };
 
 struct publish_daemon_options {
-    uint64_t publish_wait_ms; /* after it one good replica of each tablet suffices (DESIGN.md 2.4,
-                                 rule 4): 300 000 */
+    uint64_t publish_wait_ms; /* after it one good replica of each tablet suffices (rule 4):
+                                 300 000 */
     uint64_t rpc_timeout_ms;  /* of one MSG_PUBLISH: 10 000 */
 };
 

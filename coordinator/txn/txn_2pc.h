@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a client asked of _stream_load_2pc, checked, and the words it is answered with (PROTOCOL:
- * matched by clients' regular expressions). Pure. */
+/* What a client asked of _stream_load_2pc, checked, and the words it is answered with, which
+ * clients match by regular expressions. Pure. */
 #ifndef TG_COORDINATOR_TXN_TXN_2PC_H
 #define TG_COORDINATOR_TXN_TXN_2PC_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What has become too old: which transactions to abort, which finished ones to forget. A pure plan;
- * the decision is data in the log, as compare-and-set (DESIGN.md 2.4, rules 8 and 9). Run by the
+ * the decision is data in the log, as compare-and-set (rules 8 and 9). Run by the
  * leader every SWEEP_MS. */
 #ifndef TG_COORDINATOR_TXN_TXN_SWEEPER_H
 #define TG_COORDINATOR_TXN_TXN_SWEEPER_H

@@ -11,9 +11,8 @@
 #include "participant/read/table_reader.h"
 
 enum {
-    READ_CHANGES_BYTES_MAX =
-        16 * 1024 *
-        1024 /* a limited answer of _changes, kept whole, ends early here: its token says where */
+    /* A limited answer of _changes, kept whole, ends early here: its token says where. */
+    READ_CHANGES_BYTES_MAX = 16 * 1024 * 1024
 };
 
 /* 0: rest holds what is left to write before the end. Else the read failed; what was written so far

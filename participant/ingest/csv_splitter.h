@@ -6,8 +6,8 @@
  *   rows->done, then room again
  *
  * The rules (leftmost separators that do not overlap, lines cut before columns, enclose, escape,
- * doubled quotes, blank lines, CRLF, BOM) are those of stream load in their 4.x reading;
- * docs/http-api.md tells them. */
+ * doubled quotes, blank lines, CRLF, BOM) are those of stream load in Doris 4.x; the headers
+ * that steer them are in docs/http-api.md. */
 #ifndef TG_PARTICIPANT_INGEST_CSV_SPLITTER_H
 #define TG_PARTICIPANT_INGEST_CSV_SPLITTER_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The headers of a _stream_load request as one checked value. Pure: what is asked for is judged
  * here before any transaction begins; what depends on the table is judged once its schema is known
- * (row_mapping.h). Semantics: PROTOCOL of stream load, in its 4.x reading. */
+ * (row_mapping.h). Semantics: those of Doris 4.x. */
 #ifndef TG_PARTICIPANT_INGEST_LOAD_OPTIONS_H
 #define TG_PARTICIPANT_INGEST_LOAD_OPTIONS_H
 

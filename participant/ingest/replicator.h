@@ -3,8 +3,8 @@
  * replica has what, for the report.
  *
  * A replica that fails, or is too slow for a bounded backlog and wait, is dropped from the load as
- * long as every tablet keeps a quorum (DESIGN.md 2.4, rule 20); it is repaired later. One thread
- * calls these functions; answers come on others. */
+ * long as every tablet keeps a quorum (rule 20): it is behind then. One thread calls these
+ * functions; answers come on others. */
 #ifndef TG_PARTICIPANT_INGEST_REPLICATOR_H
 #define TG_PARTICIPANT_INGEST_REPLICATOR_H
 

@@ -8,7 +8,7 @@
  *   refused          failed: told to the coordinators, who abort ◀── asked what the log says
  *
  * Fail is said only when the log says ABORTED; an outcome that cannot be learned until the deadline
- * stays unknown, and the result says so (DESIGN.md 2.4, rule 11). */
+ * stays unknown, and the result says so (rule 11). */
 #ifndef TG_PARTICIPANT_INGEST_STREAM_LOAD_H
 #define TG_PARTICIPANT_INGEST_STREAM_LOAD_H
 

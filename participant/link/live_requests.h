@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The loads that run here, by request id: what a heartbeat lists as live (DESIGN.md 2.4, rule 7),
+/* The loads that run here, by request id: what a heartbeat lists as live (rule 7),
  * and where an abort from elsewhere stops them. Callable from any thread. */
 #ifndef TG_PARTICIPANT_LINK_LIVE_REQUESTS_H
 #define TG_PARTICIPANT_LINK_LIVE_REQUESTS_H
@@ -16,9 +16,9 @@ struct live_requests;
 struct live_request {
     uint64_t id;
     atomic_bool stopped; /* the load must stop: its transaction is over, or the node shuts down */
-    void (*on_stop)(
-        struct live_request *request); /* called once when stopped is set, from any thread, under
-                                          the registry's lock: wake up, do not block. May be NULL */
+    /* Called once when stopped is set, from any thread, under the registry's lock: wakes up, does
+     * not block. May be NULL. */
+    void (*on_stop)(struct live_request *request);
     void *data;
     struct live_request *next, *prev; /* the registry's */
 };

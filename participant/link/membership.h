@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* This node's place in the cluster: registers at start (DESIGN.md 2.4, rule 13), then sends
+/* This node's place in the cluster: registers at start (rule 13), then sends
  * heartbeats. What they carry, what is done with their answers, and what is kept on disk are the
  * caller's, through hooks.
  *
- *   START ── a nonce is pending from a start whose answer was lost: register (accepted, pending)
- * ──┐ └──── none
- * ──────────────────────────────────────────────────────────────────────────────────┤ new nonce
- * made and saved as pending ◀──────────────────────────────────────────────────────────┘ └─▶
- * register (accepted, new) ──▶ saved as accepted ──▶ heartbeats, every heartbeat_ms └──▶ fenced or
- * refused: the node must end */
+ *   START ─ a nonce is pending, from a start whose answer was lost ─▶ register (accepted, pending)
+ *     │ none                                                                 │ saved as accepted
+ *     ▼                                                                      │
+ *   new nonce made, saved as pending ◀───────────────────────────────────────┘
+ *     │
+ *     ▼
+ *   register (accepted, new) ──▶ saved as accepted ──▶ heartbeats, every heartbeat_ms
+ *
+ * Wherever the answer is that this node is fenced or refused, it must end. */
 #ifndef TG_PARTICIPANT_LINK_MEMBERSHIP_H
 #define TG_PARTICIPANT_LINK_MEMBERSHIP_H
 

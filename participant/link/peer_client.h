@@ -37,8 +37,8 @@ void peer_call_start(struct peer_clients *peers, struct peer_call *call);
 
 enum {
     PEER_STOP_LOOK_MS = 50, /* how often a waiting thread looks at `stop` */
-    PEER_PATIENCE_MS =
-        500 /* a node out of reach for longer is not waited for: others have a copy */
+    /* A node out of reach for longer is not waited for: others have a copy. */
+    PEER_PATIENCE_MS = 500
 };
 
 /* Any thread but the loop's: sends and waits. Takes over head and payload (may be NULL); replies

@@ -15,10 +15,8 @@ struct drop {
     uint64_t id;
 };
 
-enum {
-    GC_SLOTS = 4 * GC_QUEUE_MAX
-}; /* of the hash table: a power of two, never more than a
-      quarter full */
+/* Of the hash table: a power of two, never more than a quarter full. */
+enum { GC_SLOTS = 4 * GC_QUEUE_MAX };
 
 struct gc {
     struct store *store;

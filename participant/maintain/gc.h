@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Drops staged rowsets and tablets, but only those that the coordinators named (DESIGN.md 2.4, rule
- * 10): a thread of its own with a bounded queue. What does not fit is simply named again by a later
- * heartbeat. */
+/* Drops staged rowsets and tablets, but only those that the coordinators named (rule 10): a thread
+ * of its own with a bounded queue. What does not fit is simply named again by a later heartbeat. */
 #ifndef TG_PARTICIPANT_MAINTAIN_GC_H
 #define TG_PARTICIPANT_MAINTAIN_GC_H
 

@@ -17,8 +17,8 @@ enum {
     FILE_MODE = 0644,
     DIRECTORY_MODE = 0755,
     FATAL_EXIT_CODE = 70, /* EX_SOFTWARE */
-    FULL_DISK_FREE_BYTES =
-        1024 * 1024 /* LMDB reports a short write as EIO: with less free it is a full disk */
+    /* LMDB reports a short write as EIO: with less free it is a full disk. */
+    FULL_DISK_FREE_BYTES = 1024 * 1024
 };
 
 _Noreturn void store_fatal(const char *environment, const char *what, int code)

@@ -10,8 +10,8 @@
 
 enum {
     OPEN_BUCKETS = 8192,
-    OPEN_DEAD_MAX =
-        8192 /* dead transactions remembered; what comes late for an older one is collected again */
+    /* Dead transactions remembered; what comes late for an older one is collected again. */
+    OPEN_DEAD_MAX = 8192
 };
 
 struct open_rowset;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Dropping rowsets on the coordinators' word (DESIGN.md 2.4, rule 10), and listing what there is to
+/* Dropping rowsets on the coordinators' word (rule 10), and listing what there is to
  * ask about. The drops wait for the writers, in bounded pieces: for a background thread. A drop
  * that was interrupted by a crash is listed again and goes on when it is ordered again. */
 #ifndef TG_PARTICIPANT_STORE_ROWSET_DROP_H

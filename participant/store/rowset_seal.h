@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sealing: the descriptions of a message become durable in one transaction, once all their extents
- * are (DESIGN.md 2.4, rule 6). Not for other folders: rowset_store.h is the way in. */
+ * are (rule 6). Not for other folders: rowset_store.h is the way in. */
 #ifndef TG_PARTICIPANT_STORE_ROWSET_SEAL_H
 #define TG_PARTICIPANT_STORE_ROWSET_SEAL_H
 

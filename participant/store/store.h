@@ -40,7 +40,7 @@ int store_open(const char *dir, const struct store_options *options, struct stor
  * allowed. */
 void store_close(struct store *store);
 
-/* ---- who this node is (DESIGN.md 2.4, rule 13) ---- */
+/* ---- who this node is (rule 13) ---- */
 enum { STORE_UUID_BYTES = 37 };
 struct store_identity {
     char node_uuid[STORE_UUID_BYTES];    /* "" in a new store */

@@ -55,7 +55,7 @@ struct version_view {
 
 /* The rowsets visible at `version`: from the last replacing version at or below it on. need: the
  * last version ≤ `version` that touched this tablet, 0 if none: if it is not bound here, TG_BEHIND,
- * never an older answer (DESIGN.md 2.4, rule 1). */
+ * never an older answer (rule 1). */
 int version_map_at(const struct version_map *map, version_t version, version_t need,
                    struct version_view *view);
 

@@ -236,7 +236,7 @@ static void strangers_cannot_join(void **state)
     assert_int_equal(test_row_count(port, "d", "a", "_scan"), 0);
 }
 
-/* DESIGN's rule 15: the commit of a transaction with a dropped table fails, its abort works. */
+/* Rule 15: the commit of a transaction with a dropped table fails, its abort works. */
 static void a_dropped_table_fails_the_commit(void **state)
 {
     struct test_load result;

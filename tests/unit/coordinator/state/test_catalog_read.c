@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Read points: the right version or an explicit error, never another version (TIMELINE.md 1.4). */
+/* Read points: the right version or an explicit error, never another version. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The words of _stream_load_2pc, which connectors match by regular expressions (PROTOCOL.md 4). */
+/* The words of _stream_load_2pc, which connectors match by regular expressions. */
 #include "coordinator/txn/txn_2pc.h"
 
 #include <setjmp.h>
