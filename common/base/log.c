@@ -12,7 +12,7 @@
 
 #include "common/base/clock.h"
 #include "common/base/err.h"
-#include "common/base/hlc.h"
+#include "common/base/time_text.h"
 
 enum {
     LINE_MAX_BYTES = 4096, /* a longer line is cut, marked with "..." */
@@ -72,8 +72,8 @@ void log_write(enum log_level level, const char *part, const char *format, ...)
     if ((int)level < atomic_load_explicit(&lowest, memory_order_relaxed))
         return;
     char line[LINE_MAX_BYTES + 1];
-    char stamp[HLC_TEXT_SIZE];
-    hlc_print_time(clock_wall_us(clock_system()), stamp);
+    char stamp[TIME_TEXT_SIZE];
+    time_text_print(clock_wall_us(clock_system()), stamp);
     int head = snprintf(line, LINE_MAX_BYTES, "%s %s %.64s ", stamp, level_names[level], part);
     size_t len = head < 0 ? 0 : (size_t)head;
     va_list args;

@@ -3,9 +3,7 @@
 #include "coordinator/query/query_time.h"
 
 #include <ctype.h>
-#include <inttypes.h>
 #include <stdbool.h>
-#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
@@ -19,16 +17,6 @@ static void split(uint64_t us, struct tm *parts)
 
     memset(parts, 0, sizeof *parts);
     gmtime_r(&seconds, parts);
-}
-
-void query_time_rfc3339(uint64_t us, char out[QUERY_TIME_BYTES])
-{
-    struct tm parts;
-    char date[QUERY_TIME_BYTES / 2 + 4];
-
-    split(us, &parts);
-    strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%S", &parts);
-    snprintf(out, QUERY_TIME_BYTES, "%s.%06" PRIu64 "Z", date, us % US_PER_S);
 }
 
 void query_time_plain(uint64_t us, char out[QUERY_TIME_BYTES])

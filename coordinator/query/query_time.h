@@ -7,9 +7,7 @@
 
 enum { QUERY_TIME_BYTES = 40 };
 
-/* 2026-01-31T12:00:00.123456Z */
-void query_time_rfc3339(uint64_t us, char out[QUERY_TIME_BYTES]);
-/* 2026-01-31 12:00:00, as SHOW TRANSACTION prints it */
+/* 2026-01-31 12:00:00, as SHOW TRANSACTION prints it. */
 void query_time_plain(uint64_t us, char out[QUERY_TIME_BYTES]);
 /* Microseconds since the epoch in digits, or RFC 3339 with an offset (a blank stands for the '+'
  * that a query string has turned into one). More than six digits of a fraction are cut. TG_INVALID.

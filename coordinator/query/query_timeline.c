@@ -11,6 +11,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "common/base/time_text.h"
 #include "common/net/http_server.h"
 #include "coordinator/query/query_call.h"
 #include "coordinator/query/query_time.h"
@@ -321,7 +322,7 @@ static int newest_first(const void *a, const void *b)
 
 static void print_time(struct json_writer *out, const char *name, uint64_t us)
 {
-    char text[QUERY_TIME_BYTES];
+    char text[TIME_TEXT_SIZE];
     char key[TIMELINE_WORD_BYTES];
 
     snprintf(key, sizeof key, "%s_us", name);
@@ -332,7 +333,7 @@ static void print_time(struct json_writer *out, const char *name, uint64_t us)
         json_writer_null(out);
     json_writer_key(out, name);
     if (us != 0) {
-        query_time_rfc3339(us, text);
+        time_text_print(us, text);
         json_writer_str(out, text);
     } else {
         json_writer_null(out);

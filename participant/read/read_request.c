@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/base/hlc.h"
+#include "common/base/time_text.h"
 
 /* A plain number below this is a version, from here on microseconds since the epoch (the year
  * 1973). */
@@ -105,7 +105,7 @@ static int parse_time(struct parsing *p, const char *name, struct read_bound *bo
 
     mend_offset(p->text);
     bound->at = READ_TIME;
-    if (hlc_parse_time(p->text, &bound->value, &why) != 0)
+    if (time_text_parse(p->text, &bound->value, &why) != 0)
         return tg_fail(p->msg, TG_INVALID, "parameter %s: %s", name, why.text);
     return 0;
 }

@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "common/base/err.h"
+#include "common/base/time_text.h"
 
 static void is(const char *text, uint64_t expected)
 {
@@ -69,7 +70,7 @@ static void test_what_is_printed_is_read_back(void **state)
     char text[QUERY_TIME_BYTES];
 
     (void)state;
-    query_time_rfc3339(1769860800000042, text);
+    time_text_print(1769860800000042, text);
     assert_string_equal(text, "2026-01-31T12:00:00.000042Z");
     is(text, 1769860800000042);
     query_time_plain(1769860800999999, text);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Stamps grow, and time texts are read and printed to the microsecond. */
+/* Time texts are read and printed to the microsecond. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,14 +10,14 @@
 #include <time.h>
 
 #include "common/base/err.h"
-#include "common/base/hlc.h"
 #include "common/base/random.h"
+#include "common/base/time_text.h"
 
 static uint64_t parsed(const char *text)
 {
     uint64_t us = 0;
     struct tg_errmsg msg = {""};
-    if (hlc_parse_time(text, &us, &msg) != 0)
+    if (time_text_parse(text, &us, &msg) != 0)
         fail_msg("%s: %s", text, msg.text);
     return us;
 }
@@ -26,21 +26,10 @@ static void refused(const char *text, const char *reason)
 {
     uint64_t us = 77;
     struct tg_errmsg msg = {""};
-    assert_int_equal(hlc_parse_time(text, &us, &msg), TG_INVALID);
+    assert_int_equal(time_text_parse(text, &us, &msg), TG_INVALID);
     assert_int_equal(us, 77);
     if (strstr(msg.text, reason) == NULL)
         fail_msg("'%s' does not say '%s'", msg.text, reason);
-}
-
-static void stamps_are_above_the_last_and_not_below_the_clock(void **state)
-{
-    (void)state;
-    assert_true(hlc_next_us(hlc_of_us(100), 500) == hlc_of_us(500));
-    assert_true(hlc_next_us(hlc_of_us(500), 500) == hlc_of_us(501));
-    assert_true(hlc_next_us(hlc_of_us(900), 500) == hlc_of_us(901));
-    assert_true(hlc_next_us(hlc_bound_of_us(500), 500) == hlc_of_us(501));
-    assert_true(hlc_next_us(0, 0) == hlc_of_us(1));
-    assert_true(hlc_us(hlc_bound_of_us(123)) == 123);
 }
 
 static void texts_of_known_instants(void **state)
@@ -100,12 +89,12 @@ static void printing_and_parsing_agree_with_the_system_calendar(void **state)
     random_seeded_init(&seeded, 7);
     for (int i = 0; i < 20000; i++) {
         uint64_t us = random_below(&seeded.source, UINT64_C(1) << 52);
-        char text[HLC_TEXT_SIZE];
-        hlc_print_time(us, text);
+        char text[TIME_TEXT_SIZE];
+        time_text_print(us, text);
         assert_int_equal(strlen(text), 27);
         time_t seconds = (time_t)(us / 1000000);
         struct tm tm;
-        char want[HLC_TEXT_SIZE];
+        char want[TIME_TEXT_SIZE];
         assert_non_null(gmtime_r(&seconds, &tm));
         strftime(want, sizeof want, "%Y-%m-%dT%H:%M:%S", &tm);
         assert_memory_equal(text, want, 19);
@@ -117,8 +106,8 @@ static void every_day_of_a_long_cycle_is_right(void **state)
 {
     (void)state;
     for (uint64_t day = 0; day < 51800; day++) {
-        char text[HLC_TEXT_SIZE];
-        hlc_print_time(day * 86400000000, text);
+        char text[TIME_TEXT_SIZE];
+        time_text_print(day * 86400000000, text);
         assert_true(parsed(text) == day * 86400000000);
     }
 }
@@ -126,15 +115,14 @@ static void every_day_of_a_long_cycle_is_right(void **state)
 static void even_nonsense_fits_into_the_text(void **state)
 {
     (void)state;
-    char text[HLC_TEXT_SIZE];
-    hlc_print_time(UINT64_MAX, text);
+    char text[TIME_TEXT_SIZE];
+    time_text_print(UINT64_MAX, text);
     assert_int_equal(strlen(text), 27);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(stamps_are_above_the_last_and_not_below_the_clock),
         cmocka_unit_test(texts_of_known_instants),
         cmocka_unit_test(texts_that_are_no_instant_are_refused_with_a_reason),
         cmocka_unit_test(printing_and_parsing_agree_with_the_system_calendar),

@@ -1,21 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Hybrid logical clock stamps and RFC 3339 texts, with calendar arithmetic of our own: no locale,
- * no time zone files, no 32-bit time. */
-#include "common/base/hlc.h"
+/* RFC 3339 texts, with calendar arithmetic of our own: no locale, no time zone files, no 32-bit
+ * time. */
+#include "common/base/time_text.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
 
 enum { US_PER_SECOND = 1000000, SECONDS_PER_DAY = 86400, FRACTION_DIGITS = 6 };
 
-/* 52 bits of microseconds reach into the year 2112. */
-#define HLC_US_MAX (UINT64_MAX >> HLC_LOGICAL_BITS)
-
-uint64_t hlc_next_us(uint64_t last, uint64_t wall_us)
-{
-    uint64_t next = hlc_us(last) + 1;
-    return hlc_of_us(wall_us > next ? wall_us : next);
-}
+/* Stamps of the log have 52 bits: they reach into the year 2112. */
+#define US_MAX (UINT64_MAX >> 12)
 
 /* Days since 1970-01-01 of a date of the Gregorian calendar. The year is counted from March, so
  * that the leap day is its last day and a month's start is a linear formula. */
@@ -80,11 +75,11 @@ static int parse_number(const char *text, uint64_t *us, struct tg_errmsg *msg)
 {
     uint64_t value = 0;
     for (const char *at = text; *at != '\0'; at++) {
-        if (value > HLC_US_MAX / 10)
+        if (value > US_MAX / 10)
             return tg_fail(msg, TG_INVALID, "time '%.64s' is too large", text);
         value = value * 10 + (uint64_t)(*at - '0');
     }
-    if (value > HLC_US_MAX)
+    if (value > US_MAX)
         return tg_fail(msg, TG_INVALID, "time '%.64s' is too large", text);
     *us = value;
     return 0;
@@ -112,7 +107,7 @@ static int parse_offset(const char **at, const char *text, int64_t *offset, stru
     return 0;
 }
 
-int hlc_parse_time(const char *text, uint64_t *us, struct tg_errmsg *msg)
+int time_text_parse(const char *text, uint64_t *us, struct tg_errmsg *msg)
 {
     size_t digits = strspn(text, "0123456789");
     if (digits > 0 && text[digits] == '\0')
@@ -161,7 +156,7 @@ int hlc_parse_time(const char *text, uint64_t *us, struct tg_errmsg *msg)
     if (seconds < 0)
         return tg_fail(msg, TG_INVALID, "time '%.64s' is before 1970", text);
     uint64_t value = (uint64_t)seconds * US_PER_SECOND + (uint64_t)fraction;
-    if (value > HLC_US_MAX)
+    if (value > US_MAX)
         return tg_fail(msg, TG_INVALID, "time '%.64s' is too large", text);
     *us = value;
     return 0;
@@ -176,7 +171,7 @@ static char *put_digits(char *out, int64_t value, int n)
     return out + n;
 }
 
-void hlc_print_time(uint64_t us, char out[HLC_TEXT_SIZE])
+void time_text_print(uint64_t us, char out[TIME_TEXT_SIZE])
 {
     int64_t seconds = (int64_t)(us / US_PER_SECOND);
     int64_t year, month, day;
