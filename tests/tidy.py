@@ -18,7 +18,7 @@ FUNCTION_LINES_LONG = 80  # a warning beyond
 PURE = ["common/proto", "common/model", "common/base"]
 COMMON = PURE + ["common/net"]
 COORDINATOR_LOW = ["coordinator/consensus", "coordinator/cluster", "coordinator/state"] + COMMON
-COORDINATOR_MID = ["coordinator/txn", "coordinator/service", "coordinator/query", "coordinator/ddl"] + COORDINATOR_LOW
+COORDINATOR_MID = ["coordinator/txn", "coordinator/query", "coordinator/ddl"] + COORDINATOR_LOW
 COORDINATOR_TOP = ["coordinator/dispatch"] + COORDINATOR_MID
 PARTICIPANT_LOW = ["participant/tablet", "participant/link", "participant/rowset",
                    "participant/store"] + COMMON
@@ -36,7 +36,6 @@ ARROWS = {
     "coordinator/consensus": ["coordinator/state"] + COMMON,
     "coordinator/cluster": ["coordinator/state"] + COMMON,
     "coordinator/txn": COORDINATOR_LOW,
-    "coordinator/service": COORDINATOR_LOW,
     "coordinator/query": ["coordinator/ddl"] + COORDINATOR_LOW,
     "coordinator/dispatch": COORDINATOR_MID,
     "coordinator/rpc": COORDINATOR_TOP,
@@ -318,7 +317,7 @@ SELF_TESTS = [
     ("an upward include",
      {"common/base/a.c": SPDX + '#include "common/net/loop.h"\n'}, "direction of includes"),
     ("a sibling's header",
-     {"coordinator/txn/a.c": SPDX + '#include "coordinator/service/x.h"\n'}, "direction"),
+     {"coordinator/txn/a.c": SPDX + '#include "coordinator/query/x.h"\n'}, "direction"),
     ("the other program's header",
      {"participant/api/a.c": SPDX + '#include "coordinator/state/x.h"\n'}, "direction"),
     ("state that knows the network",

@@ -16,7 +16,7 @@ static_assert(__BYTE_ORDER == __LITTLE_ENDIAN, "packed words are little-endian i
 typedef uint32_t lanes __attribute__((vector_size(16)));
 typedef uint32_t lanes_at __attribute__((vector_size(16), aligned(1), may_alias));
 
-enum { ROW_VECTORS = 2, GROUP_ROWS = 32 };
+enum { ROW_VECTORS = 2 };
 
 #define MASK(bits) ((bits) == 32 ? UINT32_MAX : (1u << ((bits) % 32)) - 1)
 

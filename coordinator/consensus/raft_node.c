@@ -393,11 +393,6 @@ int raft_node_open(struct loop *loop, const struct raft_node_options *options, s
     return 0;
 }
 
-void raft_node_set_observer(struct raft_node *node, const struct consensus_observer *observer)
-{
-    node->core.options.observer = *observer;
-}
-
 int raft_node_start(struct raft_node *node, struct tg_errmsg *msg)
 {
     node_watch_disk(node);
@@ -413,11 +408,6 @@ int raft_node_start(struct raft_node *node, struct tg_errmsg *msg)
 struct consensus *raft_node_consensus(struct raft_node *node)
 {
     return &node->core.consensus;
-}
-
-uint16_t raft_node_port(const struct raft_node *node)
-{
-    return raft_transport_port(node->transport);
 }
 
 /* ---- handing over ---- */

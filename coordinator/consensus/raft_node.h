@@ -54,12 +54,9 @@ struct raft_node;
 int raft_node_open(struct loop *loop, const struct raft_node_options *options, struct clock *clock,
                    const struct consensus_observer *observer, struct raft_node **out,
                    struct tg_errmsg *msg);
-/* For those who need consensus to be made before the observer exists; before raft_node_start. */
-void raft_node_set_observer(struct raft_node *node, const struct consensus_observer *observer);
 /* Loads log and snapshot (blocking) and takes part. On failure the node must still be closed. */
 int raft_node_start(struct raft_node *node, struct tg_errmsg *msg);
 struct consensus *raft_node_consensus(struct raft_node *node);
-uint16_t raft_node_port(const struct raft_node *node);
 
 /* Hands leadership to another voter: for a graceful stop. done comes later on the loop: 0 if
  * another leads then, TG_NOT_LEADER if this server did not lead, TG_UNREACHABLE if nobody took over

@@ -25,7 +25,6 @@
 #include "common/net/loop.h"
 
 enum {
-    RAFT_SERVERS_MAX = 9,
     RAFT_TRANSPORT_CONNECT_MS_MAX = 2000, /* connect, hello and verdict together */
     RAFT_TRANSPORT_ACCEPT_MS_MAX = 5000,  /* hello and identity of a connection that came in */
     RAFT_TRANSPORT_PENDING_MAX = 64       /* connections that have not proven themselves yet */

@@ -334,22 +334,6 @@ struct txn_load *txn_find_load(const struct txn *txn, rowset_id rowset)
     return NULL;
 }
 
-const struct txn_load_tablet *txn_load_find_tablet(const struct txn_load *load, tablet_id tablet)
-{
-    uint32_t low = 0;
-    uint32_t high = load->tablets == NULL ? 0 : load->tablet_count;
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        if (load->tablets[middle].tablet < tablet)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    if (load->tablets == NULL || low == load->tablet_count || load->tablets[low].tablet != tablet)
-        return NULL;
-    return &load->tablets[low];
-}
-
 version_t txn_table_version(const struct txn *txn, table_id table)
 {
     for (uint32_t i = 0; i < txn->table_count; i++) {

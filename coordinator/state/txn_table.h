@@ -132,8 +132,6 @@ struct txn_load *txn_table_find_request_load(const struct txn_table *txns,
 bool txn_table_is_fenced(const struct txn_table *txns, const struct request_key *key);
 
 struct txn_load *txn_find_load(const struct txn *txn, rowset_id rowset);
-/* The load's share of a tablet, NULL if it wrote nothing there or it is freed already. */
-const struct txn_load_tablet *txn_load_find_tablet(const struct txn_load *load, tablet_id tablet);
 /* Version that the transaction made of the table, 0 before COMMITTED or if it has no part in it. */
 version_t txn_table_version(const struct txn *txn, table_id table);
 

@@ -118,12 +118,6 @@ void csv_splitter_close(struct csv_splitter *splitter)
     free(splitter);
 }
 
-size_t csv_splitter_memory(const struct csv_splitter *splitter)
-{
-    return data_bytes(splitter, splitter->capacity) +
-           (size_t)splitter->positions * 2 * sizeof *splitter->begins;
-}
-
 /* Twice the room; the old text moves to the front of it. */
 static int grow(struct csv_splitter *s)
 {

@@ -51,6 +51,4 @@ void csv_splitter_filled(struct csv_splitter *splitter, size_t n);
  * call of any function. rows->done: no whole row is left; otherwise call again. TG_NOMEM. */
 int csv_splitter_split(struct csv_splitter *splitter, bool final, struct field_rows *rows);
 
-size_t csv_splitter_memory(const struct csv_splitter *splitter);
-
 #endif

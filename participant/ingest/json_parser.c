@@ -70,11 +70,6 @@ void json_parser_close(struct json_parser *parser)
     free(parser);
 }
 
-size_t json_parser_memory(const struct json_parser *parser)
-{
-    return parser->capacity + json_rows_memory(parser->rows);
-}
-
 /* How long one document may get. */
 static size_t document_max(const struct json_parser *p)
 {

@@ -35,6 +35,5 @@ int json_parser_room(struct json_parser *parser, uint8_t **at, size_t *len);
 void json_parser_filled(struct json_parser *parser, size_t n);
 /* See csv_splitter_split. TG_NOMEM. */
 int json_parser_split(struct json_parser *parser, bool final, struct field_rows *rows);
-size_t json_parser_memory(const struct json_parser *parser);
 
 #endif

@@ -167,11 +167,6 @@ bool json_rows_full(const struct json_rows *rows)
            rows->text.len - rows->text_front >= JSON_ROWS_TEXT_MAX;
 }
 
-size_t json_rows_memory(const struct json_rows *rows)
-{
-    return rows->text.capacity + (size_t)rows->rows_max * rows->columns * 8 + sizeof *rows;
-}
-
 /* ---- bad rows ---- */
 
 /* A line of no length is printed from value, behind the reason in its memory. */

@@ -32,6 +32,5 @@ int json_rows_add_bad(struct json_rows *rows, struct slice line, const char *for
     __attribute__((format(printf, 3, 4)));
 /* The batch; valid until json_rows_clear. */
 void json_rows_give(struct json_rows *rows, struct field_rows *out);
-size_t json_rows_memory(const struct json_rows *rows);
 
 #endif

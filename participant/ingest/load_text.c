@@ -101,14 +101,6 @@ void load_names_close(struct load_names *names)
     names->count = 0;
 }
 
-int load_names_find(const struct load_names *names, const char *name)
-{
-    for (uint32_t i = 0; i < names->count; i++)
-        if (strcmp(names->names[i], name) == 0)
-            return (int)i;
-    return -1;
-}
-
 static const char *skip_blanks(const char *p)
 {
     while (*p == ' ' || (*p >= '\t' && *p <= '\r'))

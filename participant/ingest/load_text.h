@@ -28,7 +28,6 @@ struct load_names {
     char (*names)[NAME_BYTES]; /* owned */
 };
 void load_names_close(struct load_names *names);
-int load_names_find(const struct load_names *names, const char *name); /* exact; -1 if none */
 /* "a, `b`, c": TG_UNSUPPORTED for `name = expression`, TG_INVALID for what is no list of names,
  * TG_LIMIT, TG_NOMEM. *names was zero. */
 int load_names_parse(const char *value, struct load_names *names, struct tg_errmsg *msg);

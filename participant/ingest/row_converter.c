@@ -8,7 +8,7 @@
 
 #include "common/model/type_convert.h"
 
-enum { DEFAULT_TEXT_MAX = 64 * 1024, SHOWN_BYTES = 32 };
+enum { SHOWN_BYTES = 32 };
 
 /* Why a row was dropped. */
 enum drop {
@@ -89,15 +89,6 @@ void row_converter_close(struct row_converter *converter)
     free(c->selected);
     free(c->zeros);
     *c = (struct row_converter){0};
-}
-
-size_t row_converter_memory(const struct row_converter *converter)
-{
-    size_t bytes = (size_t)converter->capacity * 12;
-
-    for (uint32_t i = 0; i < converter->mapping->target_count; i++)
-        bytes += vector_memory(&converter->columns[i]);
-    return bytes;
 }
 
 static int make_room(struct row_converter *c, uint32_t rows)

@@ -45,6 +45,4 @@ void row_converter_close(struct row_converter *converter);
 int row_converter_run(struct row_converter *converter, const struct field_rows *rows,
                       struct row_batch *batch);
 
-size_t row_converter_memory(const struct row_converter *converter);
-
 #endif

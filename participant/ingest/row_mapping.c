@@ -20,14 +20,6 @@ void row_mapping_close(struct row_mapping *mapping)
     *mapping = (struct row_mapping){.sign_field = -1};
 }
 
-int row_mapping_find(const struct row_mapping *mapping, struct slice name)
-{
-    for (uint32_t i = 0; i < mapping->field_count; i++)
-        if (slice_equal_str(name, mapping->fields[i].name))
-            return (int)i;
-    return -1;
-}
-
 /* The moment as a clock in the load's time zone shows it. */
 static void print_now(uint64_t now_us, int64_t tz_offset_us, char out[NOW_TEXT])
 {

@@ -42,7 +42,4 @@ int row_mapping_build(const struct schema *schema, const struct load_options *op
                       uint64_t now_us, struct row_mapping *mapping, struct tg_errmsg *msg);
 void row_mapping_close(struct row_mapping *mapping);
 
-/* Index of a field by its exact name, -1 if none. */
-int row_mapping_find(const struct row_mapping *mapping, struct slice name);
-
 #endif

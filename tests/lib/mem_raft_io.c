@@ -275,11 +275,6 @@ void mem_raft_set_turn(struct mem_raft *mem, mem_raft_turn *turn, void *data)
     mem->turn_data = data;
 }
 
-bool mem_raft_is_up(const struct mem_raft *mem, unsigned i)
-{
-    return mem->servers[i].up;
-}
-
 void mem_raft_cut(struct mem_raft *mem, unsigned from, unsigned to, bool cut)
 {
     mem->cut[from][to] = cut;
@@ -295,11 +290,6 @@ uint64_t mem_raft_last_index(const struct mem_raft *mem, unsigned i)
     const struct mem_raft_disk *disk = &mem->servers[i].disk;
     uint64_t last = disk->first + disk->count - 1;
     return last > disk->snapshot.index ? last : disk->snapshot.index;
-}
-
-uint64_t mem_raft_snapshot_index(const struct mem_raft *mem, unsigned i)
-{
-    return mem->servers[i].disk.snapshot.index;
 }
 
 const struct mem_raft_stats *mem_raft_stats(const struct mem_raft *mem)

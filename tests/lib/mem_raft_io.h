@@ -45,7 +45,6 @@ struct raft_io *mem_raft_boot(struct mem_raft *mem, unsigned i);
  * callback comes with a later event, and then the server may be booted again. A crash keeps what
  * was written by now. */
 void mem_raft_crash(struct mem_raft *mem, unsigned i);
-bool mem_raft_is_up(const struct mem_raft *mem, unsigned i);
 
 /* Messages of from to to vanish while cut. */
 void mem_raft_cut(struct mem_raft *mem, unsigned from, unsigned to, bool cut);
@@ -57,7 +56,6 @@ void mem_raft_fire(struct raft *raft);
 
 /* What is durable on server i's disk. */
 uint64_t mem_raft_last_index(const struct mem_raft *mem, unsigned i);
-uint64_t mem_raft_snapshot_index(const struct mem_raft *mem, unsigned i);
 
 struct mem_raft_stats {
     uint64_t messages, lost, repeated, cut, appends, snapshots, installs, crashes, entries_lost;

@@ -25,7 +25,7 @@
 
 #define ROOT "Authorization: Basic cm9vdDo=\r\n"
 
-enum { PIECE_BYTES = 64 * 1024, HEAD_BYTES = 16 * 1024, LOCATION_BYTES = 2048 };
+enum { PIECE_BYTES = 64 * 1024, LOCATION_BYTES = 2048 };
 
 static uint64_t now_ms(void)
 {

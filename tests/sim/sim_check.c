@@ -8,7 +8,7 @@
 
 #include "common/base/check.h"
 
-enum { CHECK_INDEXES_MAX = 1 << 16, CHECK_VERSIONS_MAX = 1 << 14, CHECK_ROWSETS_MAX = 1 << 14 };
+enum { CHECK_INDEXES_MAX = 1 << 16, CHECK_VERSIONS_MAX = 1 << 14 };
 
 struct sim_check {
     struct sim_net *net;
