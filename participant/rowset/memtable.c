@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "common/model/row_key.h"
+#include "participant/rowset/key_order.h"
 
 enum { DIGIT_BITS = 11, DIGIT_VALUES = 1 << DIGIT_BITS, DIGITS = 6 };
 
@@ -24,6 +25,7 @@ struct memtable_scratch {
     struct item *other;
     uint32_t *order;
     uint32_t *merge;
+    uint8_t *ties;
     uint32_t column_count;
     struct vector *columns;
     const struct vector **pointers;
@@ -93,8 +95,10 @@ static void free_items(struct memtable_scratch *scratch)
     free(scratch->other);
     free(scratch->order);
     free(scratch->merge);
+    free(scratch->ties);
     scratch->items = scratch->other = NULL;
     scratch->order = scratch->merge = NULL;
+    scratch->ties = NULL;
     scratch->capacity = 0;
 }
 
@@ -118,7 +122,9 @@ static int scratch_reserve(struct memtable_scratch *s, uint32_t rows)
     s->other = malloc(rows * sizeof *s->other);
     s->order = malloc(rows * sizeof *s->order);
     s->merge = malloc(rows * sizeof *s->merge);
-    if (s->items == NULL || s->other == NULL || s->order == NULL || s->merge == NULL) {
+    s->ties = malloc(rows);
+    if (s->items == NULL || s->other == NULL || s->order == NULL || s->merge == NULL ||
+        s->ties == NULL) {
         free_items(s);
         return TG_NOMEM;
     }
@@ -128,27 +134,11 @@ static int scratch_reserve(struct memtable_scratch *s, uint32_t rows)
 
 /* ---- sorting ---- */
 
-struct order {
-    bool sorted;     /* as they came */
-    bool duplicates; /* equal keys stand side by side (only told if sorted) */
-};
-
-static struct order look(struct memtable_scratch *s, const struct vector *const *keys,
-                         uint32_t key_count, uint32_t rows)
+static void make_items(struct memtable_scratch *s, const struct vector *const *keys,
+                       uint32_t key_count, uint32_t rows)
 {
-    struct order order = {.sorted = true};
-
-    for (uint32_t i = 0; i < rows; i++) {
+    for (uint32_t i = 0; i < rows; i++)
         s->items[i] = (struct item){row_key_prefix(keys, key_count, i), i};
-        if (i == 0 || !order.sorted || s->items[i - 1].prefix < s->items[i].prefix)
-            continue;
-        int compared = s->items[i - 1].prefix > s->items[i].prefix
-                           ? 1
-                           : row_key_compare(keys, i - 1, keys, i, key_count);
-        order.sorted = compared <= 0;
-        order.duplicates |= compared == 0;
-    }
-    return order;
 }
 
 static uint32_t digit_of(uint64_t prefix, unsigned digit)
@@ -207,6 +197,7 @@ static void merge_sort(uint32_t *rows, uint32_t *other, uint32_t count,
 static void sort_rows(struct memtable_scratch *s, const struct vector *const *keys,
                       uint32_t key_count, uint32_t rows)
 {
+    make_items(s, keys, key_count, rows);
     radix_sort(s, rows);
     for (uint32_t i = 0; i < rows; i++)
         s->order[i] = s->items[i].row;
@@ -280,7 +271,7 @@ int memtable_sort(struct memtable *memtable, struct memtable_scratch *scratch,
     if (err != 0)
         return err;
     const struct vector *const *keys = (const struct vector *const *)scratch->pointers;
-    struct order order = look(scratch, keys, key_count, count);
+    struct key_order order = key_order_look(keys, key_count, count, scratch->ties);
     if (!order.sorted) {
         if (scratch->counts == NULL)
             scratch->counts = malloc(DIGITS * sizeof *scratch->counts);
