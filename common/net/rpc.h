@@ -97,11 +97,4 @@ bool rpc_client_connected(const struct rpc_client *client);
 /* Outstanding calls end with TG_CANCELED. */
 void rpc_client_close(struct rpc_client *client);
 
-/* From any other thread than the loop's: makes the call and waits for its end. reply_head and
- * reply_payload (may be NULL) get copies the caller closes. Returns the reply's err; msg its
- * sentence. */
-int rpc_client_call_wait(struct rpc_client *client, uint16_t type, struct buf *head,
-                         struct buf *payload, uint64_t timeout_ms, struct buf *reply_head,
-                         struct buf *reply_payload, struct tg_errmsg *msg);
-
 #endif

@@ -7,17 +7,42 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <uv.h>
 
 #include "common/base/check.h"
 #include "common/base/log.h"
 #include "common/net/rpc.h"
 #include "common/net/rpc_call_table.h"
-#include "common/net/rpc_client_private.h"
 #include "common/net/rpc_link.h"
 #include "common/net/tcp.h"
 
 enum { RPC_CLIENT_REST_MIN_MS = 50, RPC_CLIENT_REST_MAX_MS = 1000 };
+
+struct rpc_client_link;
+
+struct rpc_client {
+    struct loop *loop;
+    char *address;
+    char *secret;
+    struct sockaddr_storage socket_address;
+    struct rpc_client_link *link; /* NULL while idle or resting */
+    struct loop_timer *rest;      /* runs while resting */
+    struct loop_timer *deadline;
+    struct loop_turn_hook hook; /* tells the calls that failed at once */
+    uint64_t deadline_at_ms;    /* what `deadline` is set to; 0 = not set */
+    uint64_t rest_ms;
+    uint64_t patience_ms;   /* 0: calls wait until their deadline */
+    uint64_t down_since_ms; /* when the link was lost or could not be opened; 0: not known down */
+    bool resting;
+    bool closed;
+    atomic_uint references; /* the owner, each link */
+    struct rpc_call_table table;
+    struct rpc_call_list waiting; /* no link yet */
+    struct rpc_call_list sent;
+    struct rpc_call_list failed; /* to be told at the end of the turn */
+    size_t waiting_bytes;
+};
 
 struct rpc_client_link {
     struct rpc_link link;
@@ -25,7 +50,7 @@ struct rpc_client_link {
     struct rpc_client *owner;  /* whose memory this link holds on to */
 };
 
-void rpc_client_release(struct rpc_client *client)
+static void rpc_client_release(struct rpc_client *client)
 {
     if (atomic_fetch_sub(&client->references, 1) != 1)
         return;

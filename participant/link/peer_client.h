@@ -36,16 +36,14 @@ struct peer_call {
 void peer_call_start(struct peer_clients *peers, struct peer_call *call);
 
 enum {
-    PEER_STOP_LOOK_MS = 50, /* how often a waiting thread looks at `stop` */
     /* A node out of reach for longer is not waited for: others have a copy. */
     PEER_PATIENCE_MS = 500
 };
 
 /* Any thread but the loop's: sends and waits. Takes over head and payload (may be NULL); replies
- * (may be NULL; empty bufs) get the answer, which the caller closes. Returns the reply's err;
- * TG_CANCELED when *stop is set meanwhile (stop may be NULL: the answer, if it comes, is dropped),
- * when the peers close or the loop ends.
- */
+ * (may be NULL) get the answer in place of what they held, which the caller closes. Returns the
+ * reply's err; TG_CANCELED when *stop is set meanwhile (stop may be NULL: the answer, if it comes,
+ * is dropped), when the peers close or the loop ends. */
 int peer_call_wait(struct peer_clients *peers, node_id node, const char *address, uint16_t type,
                    struct buf *head, struct buf *payload, uint64_t timeout_ms,
                    const atomic_bool *stop, struct buf *reply_head, struct buf *reply_payload,
