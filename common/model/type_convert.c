@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fields of a text to a column of values. Each type has its loop around a fast parser; whatever
- * that one does not know (\N, blanks, signs, rounding, errors) goes through careful_field, one
- * field at a time. */
+/* Fields of a text to a column of values, in tiles of some hundred rows.
+ *
+ *   tile loop    numbers as programs write them, without a branch: all of the tile, or it gives up
+ *   field loop   around a fast parser (type_fast.h), field by field: signs, long numbers
+ *   careful_field  whatever that one does not know: \N, blanks, rounding, errors
+ */
 #include "common/model/type_convert.h"
 
 #include <string.h>
@@ -11,7 +14,11 @@
 #include "common/model/type_fast.h"
 #include "common/model/type_parse.h"
 
-enum { COPY_SHORT = 16 /* strings up to here are copied with one move */ };
+enum {
+    COPY_SHORT = 16, /* strings up to here are copied with one move */
+    TILE_ROWS = 256,
+    TILES_PASSED = 15 /* after one that gave up so many are not tried: their like may follow */
+};
 
 struct convert {
     struct column_type type;
@@ -86,17 +93,17 @@ static __attribute__((noinline)) void careful_field(struct convert *c, uint32_t 
 
 /* One loop a type: `parsed` is an expression over p and len that stores to[i] and says whether it
  * could. */
-#define CONVERT_LOOP(name, c_type, parsed)                   \
-    static void name(struct convert *c)                      \
-    {                                                        \
-        const struct convert job = *c;                       \
-        c_type *to = (c_type *)c->out->fixed + c->out->rows; \
-        for (uint32_t i = 0; i < job.count; i++) {           \
-            uint32_t len;                                    \
-            const char *p = field(&job, i, &len);            \
-            if (__builtin_expect(!(parsed), 0))              \
-                careful_field(c, i, p, len);                 \
-        }                                                    \
+#define CONVERT_LOOP(name, c_type, parsed)                         \
+    static void name(struct convert *c, uint32_t at, uint32_t end) \
+    {                                                              \
+        const struct convert job = *c;                             \
+        c_type *to = (c_type *)c->out->fixed + c->out->rows;       \
+        for (uint32_t i = at; i < end; i++) {                      \
+            uint32_t len;                                          \
+            const char *p = field(&job, i, &len);                  \
+            if (__builtin_expect(!(parsed), 0))                    \
+                careful_field(c, i, p, len);                       \
+        }                                                          \
     }
 
 static inline bool boolean_field(const char *p, uint32_t len, int8_t *value)
@@ -131,13 +138,13 @@ CONVERT_LOOP(convert_float, float, type_parse_float(p, len, &to[i]))
 CONVERT_LOOP(convert_double, double, type_parse_double(p, len, &to[i]))
 CONVERT_LOOP(convert_date, uint32_t, fast_date(p, len, &to[i]))
 
-static void convert_decimal64(struct convert *c)
+static void convert_decimal64(struct convert *c, uint32_t at, uint32_t end)
 {
     const struct convert job = *c;
     int64_t *to = (int64_t *)c->out->fixed + c->out->rows;
     const uint32_t scale = c->type.scale;
     const uint64_t limit = TYPE_POW10[c->type.precision];
-    for (uint32_t i = 0; i < job.count; i++) {
+    for (uint32_t i = at; i < end; i++) {
         uint32_t len;
         const char *p = field(&job, i, &len);
         if (__builtin_expect(!fast_decimal(p, len, scale, limit, &to[i]), 0))
@@ -145,7 +152,7 @@ static void convert_decimal64(struct convert *c)
     }
 }
 
-static void convert_decimal128(struct convert *c)
+static void convert_decimal128(struct convert *c, uint32_t at, uint32_t end)
 {
     const struct convert job = *c;
     __int128 *to = (__int128 *)c->out->fixed + c->out->rows;
@@ -153,7 +160,7 @@ static void convert_decimal128(struct convert *c)
     /* The fast parser is for what fits 64 bits, which most values of wide types do. */
     const bool fast = scale <= DECIMAL_PRECISION_64_MAX;
     const uint64_t limit = TYPE_POW10[DECIMAL_PRECISION_64_MAX];
-    for (uint32_t i = 0; i < job.count; i++) {
+    for (uint32_t i = at; i < end; i++) {
         uint32_t len;
         int64_t value;
         const char *p = field(&job, i, &len);
@@ -164,18 +171,118 @@ static void convert_decimal128(struct convert *c)
     }
 }
 
-static void convert_datetime(struct convert *c)
+static void convert_datetime(struct convert *c, uint32_t at, uint32_t end)
 {
     const struct convert job = *c;
     int64_t *to = (int64_t *)c->out->fixed + c->out->rows;
     const uint32_t scale = c->type.scale;
-    for (uint32_t i = 0; i < job.count; i++) {
+    for (uint32_t i = at; i < end; i++) {
         uint32_t len;
         const char *p = field(&job, i, &len);
         if (__builtin_expect(!fast_datetime(p, len, scale, &to[i]), 0))
             careful_field(c, i, p, len);
     }
 }
+
+/* ---- tiles ---- */
+
+/* A field's first eight bytes as digits at the top of a word, and what is wrong with it: 0 if it is
+ * one to eight digits and nothing else. */
+static inline uint64_t short_digits(const char *text, uint32_t begin, uint32_t end, uint64_t *bad)
+{
+    uint32_t len = end - begin;
+    uint64_t w = (load_u64le(text + begin) ^ FAST_ZEROS) << ((64 - 8 * len) & 63);
+    *bad |= fast_not_digits(w) | (len - 1) >> 3;
+    return w;
+}
+
+#define INTEGER_TILE(name, c_type, value_bits)                                     \
+    static bool name(const struct convert *c, uint32_t at, uint32_t end)           \
+    {                                                                              \
+        const char *text = c->text;                                                \
+        const size_t stride = c->stride;                                           \
+        const uint32_t *begins = c->begins + at * stride;                          \
+        const uint32_t *ends = c->ends + at * stride;                              \
+        c_type *restrict to = (c_type *)c->out->fixed + c->out->rows;              \
+        uint64_t bad = 0;                                                          \
+        for (uint32_t i = at; i < end; i++, begins += stride, ends += stride) {    \
+            uint64_t value = fast_eight(short_digits(text, *begins, *ends, &bad)); \
+            bad |= value >> (value_bits);                                          \
+            to[i] = (c_type)value;                                                 \
+        }                                                                          \
+        return bad == 0;                                                           \
+    }
+
+INTEGER_TILE(tinyint_tile, int8_t, 7)
+INTEGER_TILE(smallint_tile, int16_t, 15)
+INTEGER_TILE(int_tile, int32_t, 31)
+INTEGER_TILE(bigint_tile, int64_t, 63)
+INTEGER_TILE(largeint_tile, __int128, 63)
+
+/* Digits, the dot, exactly `scale` (1..7) digits, at most eight in all: as one number. */
+#define DECIMAL_TILE(name, c_type)                                                              \
+    static bool name(const struct convert *c, uint32_t at, uint32_t end)                        \
+    {                                                                                           \
+        const char *text = c->text;                                                             \
+        const size_t stride = c->stride;                                                        \
+        const uint32_t scale = c->type.scale;                                                   \
+        const uint64_t largest =                                                                \
+            c->type.precision < 8 ? TYPE_POW10[c->type.precision] - 1 : UINT64_MAX >> 1;        \
+        const uint32_t *begins = c->begins + at * stride;                                       \
+        const uint32_t *ends = c->ends + at * stride;                                           \
+        c_type *restrict to = (c_type *)c->out->fixed + c->out->rows;                           \
+        uint64_t bad = 0;                                                                       \
+        for (uint32_t i = at; i < end; i++, begins += stride, ends += stride) {                 \
+            const char *p = text + *begins;                                                     \
+            uint32_t whole = *ends - *begins - 1 - scale;                                       \
+            uint64_t high = (load_u64le(p) ^ FAST_ZEROS) << ((64 - 8 * whole) & 63);            \
+            /* A field that is too short or too long is bad; what is looked at is then still in \
+             * the text or close behind it. */                                                  \
+            const char *dot = p + (whole & 7);                                                  \
+            uint64_t low = (load_u64le(dot + 1) ^ FAST_ZEROS) << (64 - 8 * scale);              \
+            uint64_t w = high >> (8 * scale) | low;                                             \
+            uint64_t value = fast_eight(w);                                                     \
+            bad |= fast_not_digits(w) | (uint64_t)(*dot ^ '.') |                                \
+                   (uint64_t)(whole - 1 >= 8 - scale) | (largest - value) >> 63;                \
+            to[i] = (c_type)value;                                                              \
+        }                                                                                       \
+        return bad == 0;                                                                        \
+    }
+
+DECIMAL_TILE(decimal64_tile, int64_t)
+DECIMAL_TILE(decimal128_tile, __int128)
+
+typedef bool convert_tile(const struct convert *c, uint32_t at, uint32_t end);
+typedef void convert_fields(struct convert *c, uint32_t at, uint32_t end);
+
+static void convert_fixed(struct convert *c, convert_tile *tile, convert_fields *fields)
+{
+    uint32_t passed = tile == NULL ? UINT32_MAX : 0; /* tiles that are not tried */
+
+    for (uint32_t at = 0; at < c->count; at += TILE_ROWS) {
+        uint32_t end = c->count - at < TILE_ROWS ? c->count : at + TILE_ROWS;
+
+        if (passed > 0)
+            passed--;
+        else if (tile(c, at, end))
+            continue;
+        else
+            passed = TILES_PASSED;
+        fields(c, at, end);
+    }
+}
+
+static void convert_decimal(struct convert *c)
+{
+    bool tiles = c->type.scale >= 1 && c->type.scale <= 7;
+
+    if (c->out->width == 8)
+        convert_fixed(c, tiles ? decimal64_tile : NULL, convert_decimal64);
+    else
+        convert_fixed(c, tiles ? decimal128_tile : NULL, convert_decimal128);
+}
+
+/* ---- bytes ---- */
 
 /* Bytes and ends of the rows lie behind those of the vector until commit. */
 static void convert_bytes(struct convert *c)
@@ -254,40 +361,37 @@ static void convert_all(struct convert *c)
 {
     switch (c->type.kind) {
     case TYPE_BOOLEAN:
-        convert_boolean(c);
+        convert_fixed(c, NULL, convert_boolean);
         break;
     case TYPE_TINYINT:
-        convert_tinyint(c);
+        convert_fixed(c, tinyint_tile, convert_tinyint);
         break;
     case TYPE_SMALLINT:
-        convert_smallint(c);
+        convert_fixed(c, smallint_tile, convert_smallint);
         break;
     case TYPE_INT:
-        convert_int(c);
+        convert_fixed(c, int_tile, convert_int);
         break;
     case TYPE_BIGINT:
-        convert_bigint(c);
+        convert_fixed(c, bigint_tile, convert_bigint);
         break;
     case TYPE_LARGEINT:
-        convert_largeint(c);
+        convert_fixed(c, largeint_tile, convert_largeint);
         break;
     case TYPE_FLOAT:
-        convert_float(c);
+        convert_fixed(c, NULL, convert_float);
         break;
     case TYPE_DOUBLE:
-        convert_double(c);
+        convert_fixed(c, NULL, convert_double);
         break;
     case TYPE_DECIMAL:
-        if (c->out->width == 8)
-            convert_decimal64(c);
-        else
-            convert_decimal128(c);
+        convert_decimal(c);
         break;
     case TYPE_DATE:
-        convert_date(c);
+        convert_fixed(c, NULL, convert_date);
         break;
     case TYPE_DATETIME:
-        convert_datetime(c);
+        convert_fixed(c, NULL, convert_datetime);
         break;
     case TYPE_JSON:
         convert_json(c);

@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -164,6 +165,63 @@ static void test_a_clean_column_has_no_nulls_and_no_flags(void **state)
     free(fields.text);
 }
 
+/* Every odd text alone among plain ones: a tile of rows that is read in one go must notice it
+ * wherever it stands, and what comes before and behind must stay right. */
+static void test_one_odd_field_is_noticed_among_plain_ones(void **state)
+{
+    static const struct column_type types[] = {
+        {.kind = TYPE_TINYINT},
+        {.kind = TYPE_SMALLINT},
+        {.kind = TYPE_INT},
+        {.kind = TYPE_BIGINT},
+        {.kind = TYPE_LARGEINT},
+        {.kind = TYPE_DECIMAL, .precision = 4, .scale = 2},
+        {.kind = TYPE_DECIMAL, .precision = 9, .scale = 7},
+        {.kind = TYPE_DECIMAL, .precision = 15, .scale = 2},
+        {.kind = TYPE_DECIMAL, .precision = 18, .scale = 8},
+        {.kind = TYPE_DECIMAL, .precision = 30, .scale = 1},
+    };
+    enum { MANY = 700 };
+    static const uint32_t places[] = {0, 1, 255, 256, 511, 512, MANY - 1};
+    (void)state;
+    for (size_t t = 0; t < sizeof types / sizeof types[0]; t++)
+        for (size_t o = 0; o < sizeof ODD_TEXTS / sizeof ODD_TEXTS[0]; o++) {
+            size_t place = places[o % (sizeof places / sizeof places[0])];
+            bool decimal = types[t].kind == TYPE_DECIMAL;
+            char plain[16];
+            struct buf text = BUF_INIT;
+            uint32_t begins[MANY], ends[MANY];
+            uint8_t bad[MANY] = {0};
+            struct vector out;
+
+            snprintf(plain, sizeof plain, decimal ? "1.%0*d" : "12", (int)types[t].scale, 5);
+            for (uint32_t i = 0; i < MANY; i++) {
+                begins[i] = (uint32_t)text.len;
+                buf_append_str(&text, i == place ? ODD_TEXTS[o] : plain);
+                ends[i] = (uint32_t)text.len;
+                buf_append_u8(&text, i % 2 == 0 ? ',' : '9');
+            }
+            buf_append_str(&text, "7777777777777777");
+            vector_init(&out, types[t]);
+            (void)type_convert_column(types[t], (const char *)text.data, begins, ends, 1, MANY, 0,
+                                      &out, bad);
+            assert_int_equal(out.rows, MANY);
+            for (uint32_t i = 0; i < MANY; i++) {
+                const char *one = i == place ? ODD_TEXTS[o] : plain;
+                union type_value value = {0};
+                bool null = strcmp(one, "\\N") == 0;
+                bool parsed =
+                    !null && type_parse(types[t], one, strlen(one), 0, &value) == TYPE_PARSED;
+                assert_int_equal(vector_is_null(&out, i), !parsed);
+                assert_int_equal(bad[i] != 0, !parsed && !null);
+                if (parsed)
+                    assert_memory_equal(vector_fixed(&out, i), &value, out.width);
+            }
+            vector_close(&out);
+            buf_close(&text);
+        }
+}
+
 static void test_the_stride_picks_one_column_of_a_table_of_separators(void **state)
 {
     (void)state;
@@ -261,6 +319,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_column_equals_its_fields_read_one_by_one),
         cmocka_unit_test(test_a_clean_column_has_no_nulls_and_no_flags),
+        cmocka_unit_test(test_one_odd_field_is_noticed_among_plain_ones),
         cmocka_unit_test(test_the_stride_picks_one_column_of_a_table_of_separators),
         cmocka_unit_test(test_long_strings_are_cut_between_characters_and_marked),
         cmocka_unit_test(test_bad_json_becomes_null),
