@@ -11,7 +11,6 @@
 
 #include "common/base/check.h"
 #include "common/base/log.h"
-#include "common/base/metrics.h"
 #include "coordinator/consensus/raft_core.h"
 #include "coordinator/consensus/raft_dir.h"
 #include "coordinator/consensus/raft_err.h"
@@ -53,8 +52,6 @@ struct raft_node {
     bool transferring;
     void (*transfer_done)(void *data, int err);
     void *transfer_data;
-    struct metric *stall_metric, *term_metric, *leader_metric, *applied_metric, *snapshot_metric;
-    uint64_t snapshots_told;
 };
 
 void raft_node_options_init(struct raft_node_options *options)
@@ -97,17 +94,6 @@ static void node_set_due(struct raft_node *node)
     loop_timer_start(node->due, after_us / 1000 + 1, 0);
 }
 
-static void node_tell_metrics(struct raft_node *node)
-{
-    const struct raft_core *core = &node->core;
-    metric_set(node->term_metric, (int64_t)raft_current_term(&core->raft));
-    metric_set(node->leader_metric, core->role == CORE_LEADS);
-    metric_set(node->applied_metric, (int64_t)core->raft.last_applied);
-    if (core->shell.snapshots_taken > node->snapshots_told)
-        metric_add(node->snapshot_metric, core->shell.snapshots_taken - node->snapshots_told);
-    node->snapshots_told = core->shell.snapshots_taken;
-}
-
 static void node_shut(struct raft_node *node);
 
 static void node_turn(struct loop_turn_hook *hook)
@@ -118,10 +104,8 @@ static void node_turn(struct loop_turn_hook *hook)
         return;
     }
     raft_core_turn(&node->core);
-    if (!node->closing) {
+    if (!node->closing)
         node_set_due(node);
-        node_tell_metrics(node);
-    }
 }
 
 static void node_on_due(void *data)
@@ -170,7 +154,6 @@ static void node_on_pulse(void *data)
     node->pulse_ms = now;
     if (late > limit && late > NODE_STALL_MS_MIN) {
         node->stalls++;
-        metric_add(node->stall_metric, 1);
         log_warn("raft", "the loop was held up ms=%lu heartbeat=%u", (unsigned long)late,
                  node->options.heartbeat_ms);
     }
@@ -296,18 +279,6 @@ static int node_open_timers(struct raft_node *node, struct tg_errmsg *msg)
     return 0;
 }
 
-static void node_register_metrics(struct raft_node *node)
-{
-    node->stall_metric = metric_counter("tidegate_raft_loop_stalls_total",
-                                        "turns of the loop later than a heartbeat", NULL, 0);
-    node->snapshot_metric =
-        metric_counter("tidegate_raft_snapshots_total", "snapshots taken", NULL, 0);
-    node->term_metric = metric_gauge("tidegate_raft_term", "current term", NULL, 0);
-    node->leader_metric = metric_gauge("tidegate_raft_is_leader", "1 while this leads", NULL, 0);
-    node->applied_metric =
-        metric_gauge("tidegate_raft_applied_index", "last log entry applied", NULL, 0);
-}
-
 static void node_free(struct raft_node *node)
 {
     raft_core_close(&node->core);
@@ -365,7 +336,6 @@ int raft_node_open(struct loop *loop, const struct raft_node_options *options, s
     node->hook.run = node_turn;
     node->hook.data = node;
     loop_turn_hook_add(loop, &node->hook);
-    node_register_metrics(node);
     err = node_open_core(node, clock, observer);
     if (err != 0) {
         loop_turn_hook_remove(loop, &node->hook);

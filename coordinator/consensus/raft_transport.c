@@ -9,7 +9,6 @@
 #include "common/base/check.h"
 #include "common/base/endian.h"
 #include "common/base/log.h"
-#include "common/base/metrics.h"
 #include "common/net/auth.h"
 #include "common/net/rpc_hello.h"
 #include "common/net/tcp.h"
@@ -30,7 +29,6 @@ struct raft_transport {
     struct raft_link *links; /* that are not raft's yet */
     uint32_t pending;        /* of those, the ones that came in */
     struct raft_transport_stats stats;
-    struct metric *refused;
 };
 
 /* The end of closing: raft is told once, and the memory goes when both it and the owner are done.
@@ -116,7 +114,6 @@ static void raft_transport_count(struct raft_transport *transport, const struct 
         stats->refused_garbage++;
         break;
     }
-    metric_add(transport->refused, 1);
     log_warn("raft", "link refused peer=%s why=%s", link->peer, log_quote(link->why));
 }
 
@@ -270,8 +267,6 @@ int raft_transport_open(struct loop *loop, const struct raft_transport_options *
         return tg_fail(msg, TG_NOMEM, "no memory for raft's transport");
     transport->loop = loop;
     transport->options = *options;
-    transport->refused = metric_counter("tidegate_raft_links_refused_total",
-                                        "connections to the raft port that were refused", NULL, 0);
     transport->uv.version = 1;
     transport->uv.impl = transport;
     transport->uv.init = raft_transport_init;
