@@ -40,8 +40,9 @@ int rpc_wait_begin(struct rpc_wait *wait, struct loop *loop, void (*gone)(struct
 void rpc_wait_reply(void *data, const struct rpc_reply *reply);
 
 /* Waits for the end and lets go of the wait. head and payload (may be NULL) get the answer, in
- * place of what they held; the caller closes them. Returns its err; TG_NOMEM; TG_CANCELED when *stop is set meanwhile (stop
- * may be NULL: the answer, if it comes, is dropped) or when the loop ends. msg is set on errors. */
+ * place of what they held; the caller closes them. Returns its err; TG_NOMEM; TG_CANCELED when *stop
+ * is set meanwhile (stop may be NULL: the answer, if it comes, is dropped) or when the loop ends.
+ * msg is set on errors. */
 int rpc_wait_end(struct rpc_wait *wait, const atomic_bool *stop, struct buf *head,
                  struct buf *payload, struct tg_errmsg *msg);
 

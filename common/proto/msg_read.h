@@ -76,9 +76,8 @@ void msg_read_point_reply_close(struct msg_read_point_reply *reply);
 enum { READ_POSITION_MAX = 256 * 1024 + 64 }; /* bytes of a position: a key and a little more */
 
 enum read_tablet_mode {
-    READ_TABLET_ROWS = 0, /* the visible rows at `version`, in key order */
-    READ_TABLET_CHANGES =
-        1 /* every row written by versions in (after, version], in version order */
+    READ_TABLET_ROWS = 0,   /* the visible rows at `version`, in key order */
+    READ_TABLET_CHANGES = 1 /* every row written in (after, version], in version order */
 };
 struct msg_read_tablet {
     tablet_id tablet;

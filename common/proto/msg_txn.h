@@ -122,8 +122,8 @@ int msg_load_failed_decode(struct slice head, struct msg_load_failed *message);
 
 /* ---- _stream_load_2pc from a client, whoever received it ---- */
 struct msg_txn_2pc {
-    uint64_t
-        request_hi; /* 128 random bits: a repetition of the same request gets the same answer */
+    /* 128 random bits: a repetition of the same request gets the same answer. */
+    uint64_t request_hi;
     uint64_t request_lo;
     char db[NAME_BYTES];
     char operation[32];      /* begin, precommit, commit, abort; anything else is refused */

@@ -38,8 +38,8 @@ struct raft_transport_server {
 struct raft_transport_options {
     const char *secret;         /* the cluster's; must outlive the transport */
     const char *listen_address; /* host:port; port 0 is for tests */
-    const struct raft_transport_server
-        *servers; /* all of the cluster, this one included; outlive it too */
+    /* All of the cluster, this one included; outlive it too. */
+    const struct raft_transport_server *servers;
     uint32_t server_count;
 };
 

@@ -63,8 +63,8 @@ struct table {
     version_t visible;               /* newest visible one; all up to it are */
     struct version_record *versions; /* versions[v - 1]: owned */
     uint64_t version_capacity;
-    uint32_t
-        txn_refs; /* unfinished transactions that name it: a dropped table goes with the last */
+    /* Unfinished transactions that name it: a dropped table goes with the last. */
+    uint32_t txn_refs;
     uint64_t row_estimate;  /* rows loaded and visible since the last TRUNCATE */
     UT_hash_handle hh;      /* catalog.tables by id */
     UT_hash_handle hh_name; /* database.tables by name */

@@ -120,8 +120,8 @@ struct visible_txn {
                            a tablet suffices */
 };
 struct command_visible { /* TXN_VISIBLE and TXN_CONFIRM */
-    uint32_t
-        count; /* versions in order: of two transactions of one table the older version first */
+    /* Versions in order: of two transactions of one table the older version first. */
+    uint32_t count;
     struct visible_txn *txns; /* owned */
 };
 struct command_behind {

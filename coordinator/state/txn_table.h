@@ -35,8 +35,8 @@ struct txn_load {
     uint64_t rows;
     uint64_t bytes;
     uint32_t tablet_count;
-    struct txn_load_tablet
-        *tablets; /* by tablet id; owned; freed once every replica has confirmed */
+    /* By tablet id; owned; freed once every replica has confirmed. */
+    struct txn_load_tablet *tablets;
 };
 
 struct txn_table_ref {

@@ -121,7 +121,7 @@ static int find_staged(struct store *store, txn_id txn_number, struct drop *drop
 }
 
 /* Looked at again under the writer: what was bound since has no staged record any more and stays
- * (case O33). What has no extents is gone with this; the others are marked. */
+ *. What has no extents is gone with this; the others are marked. */
 static int apply_condemn(void *data, struct lmdb_txn *txn)
 {
     struct drop *drop = data;

@@ -80,8 +80,8 @@ int staged_value_decode(struct slice bytes, struct staged_value *value);
 struct rowset_value {
     bool is_inline;
     txn_id txn;
-    struct digest
-        digest; /* of the content: the same as in the description, to be had without decoding it */
+    /* Of the content: the same as in the description, to be had without decoding it. */
+    struct digest digest;
     struct slice meta;
     struct slice content; /* is_inline */
 };
@@ -99,8 +99,7 @@ struct version_value {
     table_id table;
     uint64_t bound_us;
     uint32_t rowset_count;
-    const uint8_t
-        *rowsets; /* when decoded: rowset_count items, to be had by version_value_rowset */
+    const uint8_t *rowsets; /* when decoded: rowset_count items, see version_value_rowset */
 };
 /* rowsets: value->rowset_count items. */
 void version_value_encode(const struct version_value *value, const struct publish_rowset *rowsets,

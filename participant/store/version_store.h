@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Versions of tablets: which rowsets each binds. Binding, the tablet's last version and the end of
- * "staged" change in one LMDB transaction (cases O05 and O27). Whether a bind may be done is
+ * "staged" change in one LMDB transaction. Whether a bind may be done is
  * decided by the caller's pure function under the writer; this file fetches the facts and writes.
  */
 #ifndef TG_PARTICIPANT_STORE_VERSION_STORE_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads of the past and what changed since: O34, O35, truncation, repeatability. */
+/* Reads of the past and what changed since: truncation, repeatability, order. */
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -76,8 +76,6 @@ static void as_of_is(long long us, const char *expected)
     snprintf(route, sizeof route, "_scan?order=key&as_of=%lld", us);
     test_rows_are(port, "d", "t", route, expected);
 }
-
-/* ---- O35 ---- */
 
 static void a_time_names_exactly_one_version(void **state)
 {
@@ -177,8 +175,6 @@ static void truncation_is_a_version_and_the_past_stays(void **state)
     assert_true(strstr(rows, ",insert,2\n") > truncate);
     free(rows);
 }
-
-/* ---- O34 ---- */
 
 /* One pull from a token; the numbers of the rows into seen. Advances the token. */
 static size_t pull(char token[64], unsigned limit, int *seen)

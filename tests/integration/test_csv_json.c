@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* CSV and JSON through HTTP, on a cluster: the cases of real bug reports, O10 to O17 and O24. */
+/* CSV and JSON through HTTP, on a cluster: cases of real bug reports. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -60,7 +60,6 @@ static void rows_are(const char *expected)
 
 /* ---- CSV ---- */
 
-/* O10 */
 static void a_last_record_needs_no_multi_byte_delimiter(void **state)
 {
     static const char headers[] = "line_delimiter: @@\r\ncolumn_separator: |\r\n";
@@ -97,7 +96,7 @@ static void load_in_chunks(const char *headers, const char *body, const size_t *
     test_answer_close(&answer);
 }
 
-/* O10, split inside the delimiter */
+/* Split inside the delimiter. */
 static void a_delimiter_may_be_cut_by_a_chunk(void **state)
 {
     struct test_load result;
@@ -111,7 +110,6 @@ static void a_delimiter_may_be_cut_by_a_chunk(void **state)
     rows_are("1,aa\n2,bb\n");
 }
 
-/* O11 */
 static void separators_match_leftmost_without_overlap(void **state)
 {
     static const char columns[] = "a VARCHAR(9), b VARCHAR(9), c VARCHAR(9), d VARCHAR(9)";
@@ -125,7 +123,6 @@ static void separators_match_leftmost_without_overlap(void **state)
     rows_are("111,2222,\"\",\"\"\n");
 }
 
-/* O12 */
 static void one_carriage_return_before_a_newline_goes(void **state)
 {
     (void)state;
@@ -145,7 +142,7 @@ static const char quoted_headers[] = "column_separator: ,\r\nenclose: \"\r\nesca
 static const char quoted_body[] = "1,\"{~\"t~\": ~\"v~\", ~\"u~\": 2}\"\n2,\"a\nb\"\n";
 static const char quoted_rows[] = "1,\"{\"\"t\"\": \"\"v\"\", \"\"u\"\": 2}\"\n2,\"a\nb\"\n";
 
-/* O13: wherever the body is cut, the result is the same. */
+/* Wherever the body is cut, the result is the same. */
 static void quotes_and_escapes_survive_every_cut(void **state)
 {
     struct test_load result;
@@ -168,7 +165,7 @@ static void quotes_and_escapes_survive_every_cut(void **state)
     rows_are(quoted_rows);
 }
 
-/* O13, where the parts of the server's own buffers end: behind a mebibyte of rows, less a few. */
+/* Where the parts of the server's own buffers end: behind a mebibyte of rows, less a few. */
 static void quotes_survive_the_end_of_a_buffer(void **state)
 {
     size_t len = strlen(quoted_body);
@@ -193,7 +190,6 @@ static void quotes_survive_the_end_of_a_buffer(void **state)
     }
 }
 
-/* O14 */
 static void blank_lines_are_skipped_and_not_counted(void **state)
 {
     struct test_load result;
@@ -207,7 +203,6 @@ static void blank_lines_are_skipped_and_not_counted(void **state)
     test_load_good(&result, 2, 1);
 }
 
-/* O24 */
 static void a_content_type_never_changes_the_body(void **state)
 {
     (void)state;
@@ -219,7 +214,6 @@ static void a_content_type_never_changes_the_body(void **state)
 
 /* ---- JSON ---- */
 
-/* O16 */
 static void an_object_without_any_wanted_key_is_filtered(void **state)
 {
     (void)state;
@@ -230,7 +224,6 @@ static void an_object_without_any_wanted_key_is_filtered(void **state)
     rows_are("1,1.5\n2,\\N\n");
 }
 
-/* O17 */
 static void an_absent_key_is_null_or_the_default(void **state)
 {
     (void)state;

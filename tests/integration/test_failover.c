@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Nodes that are killed: O04 (without repair), O07, O26, O28. */
+/* Nodes that are killed. */
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -63,8 +63,6 @@ static long long load(uint16_t port, const char *table, const char *label, const
     return result.txn;
 }
 
-/* ---- O04 ---- */
-
 static void one_dead_replica_does_not_hold_a_commit_up(void **state)
 {
     uint16_t port;
@@ -117,8 +115,6 @@ static void without_a_quorum_a_commit_is_kept_and_ends_by_itself(void **state)
     test_wait_state(port, "d", "o4b-1", "VISIBLE", 10000);
     test_rows_are(port, "d", "o4b", "_scan?order=key", "1\n2\n3\n4\n");
 }
-
-/* ---- O07 ---- */
 
 static void a_dead_receiver_s_transaction_is_aborted_soon(void **state)
 {
@@ -180,8 +176,6 @@ static void a_restarted_receiver_s_transaction_is_aborted_soon(void **state)
     test_socket_close(fd);
 }
 
-/* ---- O28 ---- */
-
 static void a_new_leader_knows_what_was_committed_and_what_was_not(void **state)
 {
     struct test_2pc answer;
@@ -221,8 +215,6 @@ static void a_new_leader_knows_what_was_committed_and_what_was_not(void **state)
     }
     test_rows_are(port, "d", "o28", "_scan?order=key", "1\n3\n4\n5\n");
 }
-
-/* ---- O26 ---- */
 
 static uint64_t metric(uint16_t port, const char *name)
 {

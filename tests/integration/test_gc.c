@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is collected and what must not be: O33 in small, O36. */
+/* What is collected and what must not be. */
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -58,8 +58,6 @@ static long long precommitted(const char *table, const char *label, const char *
         fail_msg("load %s: %s %s", label, result.status, result.message);
     return result.txn;
 }
-
-/* ---- O33 ---- */
 
 struct worker {
     pthread_t thread;
@@ -133,8 +131,6 @@ static void collection_beside_loads_takes_only_what_is_dead(void **state)
     test_cluster_restart_all(&cluster);
     assert_int_equal(test_row_count(port, "d", "o33", "_scan"), committed);
 }
-
-/* ---- O36 ---- */
 
 /* The participants hear nothing from any coordinator for five times the transaction's timeout. */
 static void silence_of_the_coordinators_drops_nothing(void **state)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Clients that do not behave: O21, O23, O25, and those that go away. */
+/* Clients that do not behave, and those that go away. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -62,8 +62,6 @@ static void send_all(uint16_t port, const char *head, const void *body, size_t l
     test_socket_close(fd);
 }
 
-/* ---- O21 ---- */
-
 static char *many_lines(size_t len)
 {
     char *body = malloc(len + 2);
@@ -117,8 +115,6 @@ static void a_chunked_client_that_sends_at_once_gets_it_too(void **state)
     }
     free(body);
 }
-
-/* ---- O23 ---- */
 
 static void load_answer(const char *head, const char *body, struct test_load *result)
 {
@@ -192,8 +188,6 @@ static void broken_chunks_are_no_rows(void **state)
     test_wait_state(coordinator, "d", "chunk-1", "ABORTED", 2000);
     assert_int_equal(test_row_count(coordinator, "d", "t", "_scan"), 0);
 }
-
-/* ---- O25 ---- */
 
 static void stalled_uploads_end_in_time_and_disturb_nobody(void **state)
 {

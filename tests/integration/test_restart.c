@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What survives an end and a new start: O05, everything killed at once, orderly stops, directories
+/* What survives an end and a new start: everything killed at once, orderly stops, directories
  * that must not come back. One coordinator and one participant, so that nobody else can help. */
 #include <pthread.h>
 #include <setjmp.h>
@@ -68,8 +68,6 @@ static void state_is(const char *label, const char *expected)
     test_state(port, "d", label, now);
     assert_string_equal(now, expected);
 }
-
-/* ---- O05 ---- */
 
 struct committer {
     pthread_t thread;

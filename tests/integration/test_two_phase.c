@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Two-phase commit: labels, timeouts, races (O01, O02 without a cut network, O03, O06). */
+/* Two-phase commit: labels, timeouts, races. */
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -66,8 +66,6 @@ static void state_is(const char *label, const char *expected)
     }
 }
 
-/* ---- O01 ---- */
-
 static void an_expired_precommit_is_aborted_and_says_so(void **state)
 {
     struct test_load result;
@@ -131,8 +129,6 @@ static void a_begun_transaction_ages_from_its_begin(void **state)
     test_wait_state(port, "d", "young", "ABORTED", 3000);
 }
 
-/* ---- O02 ---- */
-
 /* The answer never arrives, because the client goes as soon as it has sent the body. */
 static void a_client_that_missed_the_answer_repeats_its_load_safely(void **state)
 {
@@ -174,8 +170,6 @@ static void a_client_that_missed_the_answer_repeats_its_load_safely(void **state
     }
     rows_are("70\n71\n72\n73\n74\n75\n76\n77\n78\n79\n");
 }
-
-/* ---- O03 ---- */
 
 static void a_used_label_is_refused_in_every_state(void **state)
 {
@@ -257,8 +251,6 @@ static void of_two_loads_with_one_label_one_wins(void **state)
     assert_int_equal(won, 1);
     rows_are("3\n");
 }
-
-/* ---- O06 ---- */
 
 struct race {
     pthread_barrier_t start;

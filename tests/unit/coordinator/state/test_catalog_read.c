@@ -84,7 +84,7 @@ static void publish(struct state_builder *b, const struct txn *txn)
     assert_int_equal(state_builder_publish(b, COMMAND_TXN_VISIBLE, txn->id, 7), 0);
 }
 
-/* O35: a moment before the first version is the empty table, not the first version. */
+/* A moment before the first version is the empty table, not the first version. */
 static void test_a_time_names_exactly_one_version(void **state)
 {
     struct state_builder *b = *state;
@@ -113,7 +113,7 @@ static void test_a_time_names_exactly_one_version(void **state)
     assert_int_equal(ask(b, (struct read_bound){READ_TIME, t2}, &after).version_count, 2);
 }
 
-/* O34: the order is that of becoming visible, so that no checkpoint jumps over a slow writer. */
+/* The order is that of becoming visible, so that no checkpoint jumps over a slow writer. */
 static void test_a_slow_writer_comes_after_a_fast_one_that_began_later(void **state)
 {
     struct state_builder *b = *state;

@@ -66,7 +66,7 @@ static void test_unknown_commands_are_refused(void **unused)
     state_builder_close(&b);
 }
 
-/* O28: A commits, B aborts, another leader goes on with C; whoever replays the log has the same
+/* A commits, B aborts, another leader goes on with C; whoever replays the log has the same
  * state: A and C once each in order, B absent and its label free. */
 static void test_replaying_a_log_with_an_abort_gives_the_same_state(void **unused)
 {

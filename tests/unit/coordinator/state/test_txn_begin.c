@@ -100,7 +100,7 @@ static void test_the_same_request_gets_the_same_transaction_in_any_state(void **
     assert_int_equal(b->state.next_txn, next + 1);
 }
 
-/* O03: what a second load with a used label is told. */
+/* What a second load with a used label is told. */
 static void test_a_used_label_is_answered_with_its_transaction_and_state(void **state)
 {
     struct state_builder *b = *state;
@@ -237,7 +237,7 @@ static void test_full_label_memory_refuses_rather_than_forgets(void **state)
     assert_int_equal(state_builder_begin(b, 1, "d", "t", "b", false), 0);
 }
 
-/* O07: a begin whose answer was lost is given up, and the label is free at once. */
+/* A begin whose answer was lost is given up, and the label is free at once. */
 static void test_giving_up_an_unknown_begin_aborts_what_it_made(void **state)
 {
     struct state_builder *b = *state;

@@ -127,7 +127,7 @@ static void test_precommit_is_idempotent(void **state)
     assert_int_equal(txn->precommit_elapsed_ms, at);
 }
 
-/* O01: the age of a precommitted transaction counts from its precommit. */
+/* The age of a precommitted transaction counts from its precommit. */
 static void test_ages_are_elapsed_time_from_begin_and_from_precommit(void **state)
 {
     struct state_builder *b = *state;
@@ -155,7 +155,7 @@ static void test_ages_are_elapsed_time_from_begin_and_from_precommit(void **stat
     assert_int_equal(state_builder_finish(b, COMMAND_TXN_COMMIT, txn->id), 0);
 }
 
-/* O06: commit and abort race; either order leaves one outcome, and both hear of it. */
+/* Commit and abort race; either order leaves one outcome, and both hear of it. */
 static void test_commit_and_abort_race_in_both_orders(void **state)
 {
     struct state_builder *b = *state;

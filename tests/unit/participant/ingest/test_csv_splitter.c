@@ -105,7 +105,7 @@ static void check(const struct csv_format *format, const char *body, const char 
 
 static void test_a_last_row_needs_no_delimiter_and_half_a_delimiter_is_data(void **state)
 {
-    (void)state; /* O10 */
+    (void)state;
     struct csv_format format = format_of("|", "@@", 2);
     check(&format, "1|aa@@2|bb@@3|cc", "<1><aa>\n<2><bb>\n<3><cc>\n--\n");
     check(&format, "1|aa@@2|bb@@3|cc@@", "<1><aa>\n<2><bb>\n<3><cc>\n--\n");
@@ -114,7 +114,7 @@ static void test_a_last_row_needs_no_delimiter_and_half_a_delimiter_is_data(void
 
 static void test_separators_match_leftmost_and_do_not_overlap(void **state)
 {
-    (void)state; /* O11 */
+    (void)state;
     struct csv_format format = format_of("||", "\\n", 4);
     check(&format, "x||y||||\n", "<x><y><><>\n--\n");
     format = format_of("aaaa", "\\n", 4);
@@ -132,7 +132,7 @@ static void test_lines_are_cut_before_columns(void **state)
 
 static void test_lf_and_crlf_may_be_mixed(void **state)
 {
-    (void)state; /* O12 */
+    (void)state;
     struct csv_format format = format_of(",", "\\n", 2);
     check(&format, "1,abc\n2,def\r\n3,qwe\n4,hello\r\n",
           "<1><abc>\n<2><def>\n<3><qwe>\n<4><hello>\n--\n");
@@ -145,7 +145,7 @@ static void test_lf_and_crlf_may_be_mixed(void **state)
 
 static void test_enclosed_fields_hold_separators_wherever_the_body_is_cut(void **state)
 {
-    (void)state; /* O13 */
+    (void)state;
     struct csv_format format = format_of(",", "\\n", 2);
     format.enclose = '"';
     format.escape = '~';
@@ -191,7 +191,7 @@ static void test_a_quoted_null_mark_is_text(void **state)
 
 static void test_blank_lines_are_no_rows(void **state)
 {
-    (void)state; /* O14 */
+    (void)state;
     struct csv_format format = format_of(",", "\\n", 2);
     check(&format, "1,a\n\n2,b\n\n\r\n", "<1><a>\n<2><b>\n--\n");
     check(&format, "1,a\n \n", "<1><a>\n--\n1 1  \n");

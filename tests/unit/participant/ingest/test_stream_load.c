@@ -257,7 +257,7 @@ static void test_little_memory_gives_more_segments_and_the_same_rows(void **stat
 static void test_bad_rows_within_the_ratio_are_left_out(void **state)
 {
     struct fixture f;
-    (void)state; /* O08 */
+    (void)state;
     setup(&f, KEY_UNIQUE, 1, "id INT, name VARCHAR(5)", 1);
     assert_int_equal(load(&f,
                           "format: json; strip_outer_array: true; max_filter_ratio: 1; "
@@ -283,7 +283,7 @@ static void test_an_early_bad_row_is_reported_with_counts_and_log(void **state)
 {
     struct fixture f;
     struct buf body = BUF_INIT;
-    (void)state; /* O09 */
+    (void)state;
     setup(&f, KEY_DUPLICATE, 1, "k INT NOT NULL", 1);
     f.piece = SIZE_MAX;
     buf_append_str(&body, "x\n");
@@ -317,7 +317,7 @@ static void test_zero_tolerance_stops_after_fifty_bad_rows(void **state)
 static void test_wide_numbers_in_json_stay_exact(void **state)
 {
     struct fixture f;
-    (void)state; /* O15 */
+    (void)state;
     setup(&f, KEY_DUPLICATE, 1, "a INT, b LARGEINT, c DECIMAL(38;2), s VARCHAR(50)", 1);
     assert_int_equal(load(&f, "format: json; read_json_by_line: true",
                           "{\"a\":1,\"b\":37778931862957161709568,\"c\":"
@@ -331,7 +331,7 @@ static void test_wide_numbers_in_json_stay_exact(void **state)
 static void test_an_object_without_any_wanted_key_is_filtered(void **state)
 {
     struct fixture f;
-    (void)state; /* O16 */
+    (void)state;
     setup(&f, KEY_DUPLICATE, 1, "k INT, v DOUBLE", 1);
     assert_int_equal(load(&f,
                           "format: json; strip_outer_array: true; jsonpaths: [\"$.k\",\"$.v\"]; "
@@ -349,7 +349,7 @@ static void test_an_object_without_any_wanted_key_is_filtered(void **state)
 static void test_an_absent_key_gets_the_default_and_null_stays_null(void **state)
 {
     struct fixture f;
-    (void)state; /* O17 */
+    (void)state;
     setup(&f, KEY_DUPLICATE, 1, "k INT, v VARCHAR(9), w INT DEFAULT 7", 1);
     assert_int_equal(load(&f, "format: json; read_json_by_line: true",
                           "{\"k\":1}\n{\"k\":2,\"v\":null,\"w\":null}\n"),
@@ -361,7 +361,7 @@ static void test_an_absent_key_gets_the_default_and_null_stays_null(void **state
 static void test_a_bad_document_spoils_its_line_but_a_whole_array(void **state)
 {
     struct fixture f;
-    (void)state; /* O18 */
+    (void)state;
     setup(&f, KEY_DUPLICATE, 1, "k INT, v VARCHAR(20)", 1);
     const char *lines = "{\"k\":1,\"v\":\"a\"}\n{\"k\":2,\"v\":\"x\\qy\"}\n{\"k\":3,\"v\":\"c\"}\n";
     assert_int_equal(
@@ -413,7 +413,7 @@ static void test_two_phase_loads_are_precommitted_and_joined_ones_left_open(void
 static void test_a_used_label_is_told_with_its_transaction(void **state)
 {
     struct fixture f;
-    (void)state; /* O03 */
+    (void)state;
     setup(&f, KEY_DUPLICATE, 1, "k INT", 1);
     f.world.begin_err = TG_LABEL_EXISTS;
     f.world.existing = TXN_VISIBLE;
@@ -443,7 +443,7 @@ static void test_a_sender_that_leaves_aborts_the_load(void **state)
 static void test_the_timeout_bounds_the_whole_load(void **state)
 {
     struct fixture f;
-    (void)state; /* O25 */
+    (void)state;
     setup(&f, KEY_DUPLICATE, 1, "k INT", 1);
     f.ms_per_read = 1600;
     f.piece = 1;

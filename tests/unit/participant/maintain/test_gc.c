@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Drops happen on the coordinators' word and on nothing else (O36); in the background, each once,
+/* Drops happen on the coordinators' word and on nothing else; in the background, each once,
  * and never more than fit. */
 #include <unistd.h>
 

@@ -130,7 +130,7 @@ static void test_what_is_bound_is_not_dropped_with_its_transaction(void **state)
     assert_int_equal(fixture_check(fixture, 2, 2, LARGE), 0);
 }
 
-/* Case O33: a collector runs in a loop while rowsets are sealed and bound; it is told of
+/* A collector runs in a loop while rowsets are sealed and bound; it is told of
  * transactions at the very moment they are bound. Each rowset is bound and whole, or was dropped
  * and did not bind. */
 struct collector {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Cases O05 and O27: a process that stages and publishes is killed at any moment; what it
+/* A process that stages and publishes is killed at any moment; what it
  * acknowledged is there, the chain of versions has no hole, and publishing goes on. */
 #include <signal.h>
 #include <stdio.h>
