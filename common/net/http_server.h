@@ -107,6 +107,8 @@ struct http_server_options {
     uint64_t drain_timeout_ms; /* 5 000: linger after an early answer */
 };
 
+/* Before the loop runs, or on it. Options and handlers are copied; host is needed during the call.
+ * TG_NOMEM; TG_INVALID, TG_IO: the address cannot be listened on, msg says why. */
 int http_server_open(struct loop *loop, const struct http_server_options *options,
                      const struct http_server_handlers *handlers, struct http_server **server,
                      struct tg_errmsg *msg);

@@ -78,6 +78,8 @@ struct rpc_reply {
 };
 typedef void rpc_done(void *data, const struct rpc_reply *reply);
 
+/* Before the loop runs, or on it. Copies address and secret; does not connect yet. TG_INVALID;
+ * TG_NOMEM. */
 int rpc_client_open(struct loop *loop, const char *address /* "127.0.0.1:9020" */,
                     const char *secret, struct rpc_client **client, struct tg_errmsg *msg);
 /* On the loop. head and payload are copied; done is called exactly once, never from inside this

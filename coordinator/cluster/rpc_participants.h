@@ -9,6 +9,7 @@
 
 struct rpc_participants;
 
+/* The loop must outlive it. TG_TOO_LARGE (the secret), TG_NOMEM. */
 int rpc_participants_open(struct loop *loop, const char *secret,
                           struct rpc_participants **participants, struct tg_errmsg *msg);
 /* Calls under way end with TG_CANCELED. */

@@ -6,6 +6,8 @@
 #include "common/model/types.h"
 #include "coordinator/ddl/ddl_lexer.h"
 
+/* From the current token on. Returns lexer->err: TG_SYNTAX, TG_UNSUPPORTED, or TG_INVALID for
+ * lengths and scales out of bounds. */
 int ddl_type_parse(struct ddl_lexer *lexer, struct column_type *type);
 
 #endif

@@ -26,6 +26,7 @@ struct publish_daemon_options {
 
 struct publish_daemon;
 
+/* All pointers must outlive the daemon; options are copied. TG_NOMEM. */
 int publish_daemon_open(struct consensus *consensus, struct participants *participants,
                         struct clock *clock, const struct publish_daemon_options *options,
                         struct publish_daemon **daemon);

@@ -10,6 +10,7 @@
 
 struct sweep_daemon;
 
+/* All pointers must outlive the daemon; options are copied. TG_NOMEM. */
 int sweep_daemon_open(struct consensus *consensus, const struct health *health, struct clock *clock,
                       const struct txn_sweeper_options *options, struct sweep_daemon **daemon);
 /* Proposals under way keep their memory until they end. */

@@ -21,6 +21,7 @@ struct txn_manager;
  * manager's and may be empty for errors. */
 typedef void txn_manager_done(void *data, int err, const char *sentence, struct slice head);
 
+/* Consensus and clock must outlive the manager. TG_NOMEM. */
 int txn_manager_open(struct consensus *consensus, struct clock *clock,
                      struct txn_manager **manager);
 /* Calls under way are answered TG_NOT_LEADER. */

@@ -18,6 +18,7 @@ enum {
 
 struct json_rows;
 
+/* mapping and options must outlive the rows. TG_NOMEM. */
 int json_rows_open(const struct row_mapping *mapping, const struct load_options *options,
                    struct json_rows **rows);
 void json_rows_close(struct json_rows *rows);
@@ -27,6 +28,9 @@ bool json_rows_full(const struct json_rows *rows);
 /* Adds an object as a row, or as a bad row. line: its text, which must live until the batch was
  * used; an empty one: the value's text is printed. 0 or TG_NOMEM. */
 int json_rows_add(struct json_rows *rows, const struct json_value *value, struct slice line);
+/* Adds the row of a line without a parser if the line is made like the ones before (json_flat.h).
+ * Behind the line FLAT_SLACK bytes are readable. False: nothing was added, the parser must look. */
+bool json_rows_add_flat(struct json_rows *rows, struct slice line);
 /* Adds a bad row. */
 int json_rows_add_bad(struct json_rows *rows, struct slice line, const char *format, ...)
     __attribute__((format(printf, 3, 4)));

@@ -38,6 +38,8 @@ struct replicator_options {
 
 struct replicator;
 
+/* options are copied, what they point to must outlive the replicator. TG_NOMEM; TG_CORRUPT: a plan
+ * that does not name its nodes. */
 int replicator_open(const struct replicator_options *options, struct replicator **replicator);
 /* Answers that are still to come are waited for by nobody: what they need lives until they came. */
 void replicator_close(struct replicator *replicator);

@@ -15,6 +15,7 @@
 
 struct peer_clients;
 
+/* The loop must outlive the peers; secret is copied. TG_TOO_LARGE (the secret), TG_NOMEM. */
 int peer_clients_open(struct loop *loop, const char *secret, struct peer_clients **peers,
                       struct tg_errmsg *msg);
 void peer_clients_close(struct peer_clients *peers); /* on the loop; calls end with TG_CANCELED */

@@ -14,6 +14,7 @@ enum { GC_QUEUE_MAX = 8192 };
 
 struct gc;
 
+/* Starts the thread. store and tablets must outlive it. TG_NOMEM. */
 int gc_open(struct store *store, struct tablet_set *tablets, struct gc **gc);
 /* Finishes the drop under way, forgets the rest. Waits for its thread. */
 void gc_close(struct gc *gc);

@@ -18,6 +18,7 @@ enum {
     TABLET_READER_IDLE_MS = 5000 /* and how long */
 };
 
+/* Starts the threads. store and tablets must outlive them. TG_NOMEM. */
 int tablet_reader_pool_open(struct store *store, struct tablet_set *tablets,
                             struct tablet_reader_pool **pool);
 /* What is queued is answered with TG_CLOSED. Waits for the threads. */

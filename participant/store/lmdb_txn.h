@@ -17,6 +17,7 @@ struct lmdb_txn {
     int err; /* the first error, TG_NOSPACE for instance; "not there" is none */
 };
 
+/* 0, or why it could not begin (TG_BUSY: LMDB_READERS_MAX): then there is nothing to end. */
 int lmdb_txn_read(struct lmdb_env *env, struct lmdb_txn *txn);
 /* One at a time; must end on the thread that began it. */
 int lmdb_txn_write(struct lmdb_env *env, struct lmdb_txn *txn);
