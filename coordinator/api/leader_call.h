@@ -37,8 +37,8 @@ struct leader_link {
  * certainly none had. head is valid during the call only. */
 typedef void leader_call_done(void *data, int err, const char *sentence, struct slice head);
 
-/* Before the loop runs, or on it. Fills link, which must stay where it is. loop and dispatch must outlive it.
- * TG_TOO_LARGE (the secret), TG_NOMEM. */
+/* Before the loop runs, or on it. Fills link, which must stay where it is; loop and dispatch must
+ * outlive it. TG_TOO_LARGE (the secret), TG_NOMEM. */
 int leader_link_open(struct leader_link *link, struct loop *loop, struct dispatch *dispatch,
                      const char *secret, struct tg_errmsg *msg);
 /* Ends what is under way with TG_CANCELED. Nothing may be under way in the dispatcher any more
