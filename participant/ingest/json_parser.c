@@ -25,7 +25,8 @@ struct json_parser {
     size_t from;
     bool at_start;
     bool broken;
-    bool skipping; /* the rest of a line that is too long */
+    bool skipping;    /* the rest of a line that is too long */
+    bool may_be_flat; /* a line is a row, and its keys are columns */
     enum place place;
     struct json_pool *pool;
     struct json_doc *doc;
@@ -48,6 +49,8 @@ int json_parser_open(const struct row_mapping *mapping, const struct load_option
         p->mode = BY_LINE;
     else
         p->mode = options->strip_outer_array && !options->has_json_root ? ARRAY : DOCUMENT;
+    p->may_be_flat = options->by_line && !options->strip_outer_array && !options->has_json_root &&
+                     options->jsonpaths.count == 0;
     p->capacity = chunk_bytes < JSON_CHUNK_BYTES_MIN ? JSON_CHUNK_BYTES_MIN : chunk_bytes;
     p->data = malloc(p->capacity + PADDING);
     p->pool = json_pool_open();
@@ -186,7 +189,7 @@ static int take_line(struct json_parser *p, struct slice line)
         line.len--;
     while (line.len > 0 && is_blank(line.data[0]))
         line = slice_of(line.data + 1, line.len - 1);
-    if (line.len == 0)
+    if (line.len == 0 || (p->may_be_flat && json_rows_add_flat(p->rows, line)))
         return 0;
     int err = json_doc_parse(line.data, line.len, p->pool, &p->doc, &why);
     if (err == TG_NOMEM)

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "participant/ingest/json_flat.h"
+
 enum { MEMBERS_MAX = 2048, PADDING = 64, REASON_MAX = 4096 };
 
 /* Where a text lies that many rows share, at the front of the text buffer. */
@@ -44,6 +46,7 @@ struct json_rows {
     uint32_t slot_mask;
     int32_t *slots; /* field + 1, 0 = free */
     struct json_field members[MEMBERS_MAX];
+    struct json_flat flat;
 };
 
 static uint32_t hash_name(const uint8_t *name, size_t len)
@@ -147,6 +150,7 @@ void json_rows_close(struct json_rows *rows)
         return;
     json_rows_clear(rows);
     buf_close(&rows->text);
+    json_flat_close(&rows->flat);
     free(rows->absent);
     free(rows->refuses_null);
     free(rows->refuses_absent);
@@ -331,6 +335,23 @@ static void fill_member(struct json_rows *r, struct filling *filling, struct sli
     }
 }
 
+/* The keys of this row, for those behind it. Not where one comes twice. */
+static void learn_keys(struct json_rows *r, size_t count, uint32_t found)
+{
+    uint32_t known = 0;
+
+    json_flat_learn_begin(&r->flat);
+    for (size_t i = 0; i < count; i++) {
+        int field = find_field(r, r->members[i].name, known);
+
+        known += field >= 0;
+        json_flat_learn(&r->flat, r->members[i].name, field);
+    }
+    json_flat_learn_end(&r->flat);
+    if (known != found)
+        r->flat.count = 0;
+}
+
 static void fill_by_keys(struct json_rows *r, struct filling *filling,
                          const struct json_value *object)
 {
@@ -343,6 +364,8 @@ static void fill_by_keys(struct json_rows *r, struct filling *filling,
         for (size_t i = 0; i < count; i++)
             fill_member(r, filling, r->members[i].name, r->members[i].kind, r->members[i].text,
                         r->members[i].value);
+        if (r->flat.rest == 0)
+            learn_keys(r, count, filling->found);
         return;
     }
     json_iter_init(&iter, object);
@@ -433,6 +456,94 @@ int json_rows_add(struct json_rows *rows, const struct json_value *value, struct
     }
     r->rows++;
     return r->text.err;
+}
+
+/* ---- lines that are all alike ---- */
+
+static void put_text(struct json_rows *r, uint32_t field, const struct flat_value *value)
+{
+    enum { COPY_BYTES = 16 };
+    size_t at = (size_t)r->rows * r->columns + field;
+    uint8_t *to = r->text.data + r->text.len;
+
+    r->begins[at] = (uint32_t)r->text.len;
+    if (value->len <= COPY_BYTES)
+        memcpy(to, value->text, COPY_BYTES);
+    else
+        memcpy(to, value->text, value->len);
+    r->text.len += value->len;
+    r->ends[at] = (uint32_t)r->text.len;
+}
+
+/* The value at p to its field. Behind it, or NULL where the parser must look. */
+static const uint8_t *put_flat(struct json_rows *r, int32_t field, const uint8_t *p,
+                               const uint8_t *end)
+{
+    struct flat_value value;
+    const uint8_t *behind = json_flat_value(p, end, &value);
+
+    if (behind == NULL || field < 0)
+        return behind;
+    r->seen[field] = r->stamp;
+    if (value.kind == JSON_NULL) {
+        const struct row_field *to = &r->mapping->fields[field];
+        bool is_sign = to->target >= 0 && r->mapping->targets[to->target].is_sign;
+
+        if (r->refuses_null[field])
+            return NULL;
+        put_shared(r, (uint32_t)field, is_sign ? r->absent[field] : r->null_text);
+    } else if (value.kind == JSON_BOOL) {
+        put_shared(r, (uint32_t)field, r->bools[value.truth]);
+    } else {
+        put_text(r, (uint32_t)field, &value);
+    }
+    return behind;
+}
+
+/* True if all of the line is an object with the keys that were learned. */
+static bool read_flat(struct json_rows *r, struct slice line, uint32_t *found)
+{
+    const struct json_flat *flat = &r->flat;
+    const uint8_t *p = line.data;
+    const uint8_t *end = line.data + line.len;
+
+    *found = 0;
+    for (uint32_t i = 0; i < flat->count && p != NULL; i++) {
+        if (*p != (i == 0 ? '{' : ','))
+            return false;
+        p = json_flat_key(flat, &flat->keys[i], p + 1, end);
+        if (p != NULL)
+            p = put_flat(r, flat->keys[i].field, p, end);
+        *found += flat->keys[i].field >= 0;
+    }
+    return p != NULL && p < end && *p == '}' && p + 1 == end;
+}
+
+bool json_rows_add_flat(struct json_rows *rows, struct slice line)
+{
+    struct json_rows *r = rows;
+    struct filling filling = {.reason = ""};
+    size_t text_before = r->text.len;
+    bool good;
+
+    if (!json_flat_should_try(&r->flat))
+        return false;
+    /* All texts lie in the line, one behind another. */
+    if (buf_reserve(&r->text, line.len + FLAT_SLACK) != 0)
+        return false;
+    r->stamp++;
+    good = read_flat(r, line, &filling.found) && filling.found > 0;
+    if (good && filling.found < r->columns)
+        fill_absent(r, &filling);
+    good = good && filling.reason[0] == 0;
+    json_flat_tried(&r->flat, good);
+    if (!good) {
+        r->text.len = text_before;
+        return false;
+    }
+    r->lines[r->rows] = line;
+    r->line_at[r->rows++] = 0;
+    return true;
 }
 
 void json_rows_give(struct json_rows *rows, struct field_rows *out)

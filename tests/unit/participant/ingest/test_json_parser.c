@@ -12,6 +12,8 @@
 
 #include <cmocka.h>
 
+#include "common/base/random.h"
+
 struct fixture {
     struct schema schema;
     struct load_options options;
@@ -253,6 +255,115 @@ static void test_bad_lines_are_bad_rows(void **state)
           "bad Not an json object or json array [7]\n");
 }
 
+/* ---- lines that are all alike, and those that only look so ---- */
+
+static const char *const VALUES[] = {
+    "1",
+    "-7",
+    "0",
+    "12.50",
+    "123456789012345678",
+    "1e5",
+    "-0.0",
+    "01",
+    "1.",
+    "-",
+    "+1",
+    "null",
+    "true",
+    "false",
+    "nul",
+    "tru",
+    "\"\"",
+    "\"x\"",
+    "\"a text of some length\"",
+    "\"sixteen bytes ok\"",
+    "\"with \\\"escapes\\\"\"",
+    "\"\\\\N\"",
+    "\"\xC3\xA4\"",
+    "\"\xC3\"",
+    "\"tab\there\"",
+    "\"open",
+    "[1,2]",
+    "{\"k\":\"v\"}",
+    " 5",
+    "5 ",
+    "",
+};
+
+static const char *const KEYS[] = {
+    "\"a\"", "\"b\"",       "\"c\"", "\"other\"", "\"a name that is longer than words\"",
+    "\"A\"", "\"\\u0061\"",
+};
+
+/* A line of some objects' shape: now and then with a value, a key or a mark out of the ordinary. */
+static void add_line(struct random_source *random, unsigned order, struct buf *out)
+{
+    static const unsigned ORDERS[][5] = {{0, 1, 2, 3, 4}, {2, 3, 0, 1, 4}, {1, 0, 2, 4, 3}};
+    unsigned count = random_below(random, 30) == 0 ? 4 : 5;
+    enum { ORDINARY = 5 }; /* the first values */
+
+    buf_append_str(out, random_below(random, 60) == 0 ? "{ " : "{");
+    for (unsigned i = 0; i < count; i++) {
+        bool odd_key = random_below(random, 80) == 0;
+        bool odd_value = random_below(random, 25) == 0;
+        size_t values = sizeof VALUES / sizeof VALUES[0];
+        size_t keys = sizeof KEYS / sizeof KEYS[0];
+
+        buf_append_str(out, i == 0 ? "" : random_below(random, 99) == 0 ? ", " : ",");
+        buf_append_str(out, KEYS[odd_key ? random_below(random, keys) : ORDERS[order][i]]);
+        buf_append_u8(out, ':');
+        buf_append_str(out, VALUES[random_below(random, odd_value ? values : ORDINARY)]);
+    }
+    buf_append_str(out, random_below(random, 70) == 0 ? "}}" : "}");
+}
+
+static void append_apart(const char *text, struct buf *rows, struct buf *bad)
+{
+    const char *at = strncmp(text, "bad ", 4) == 0 ? text : strstr(text, "\nbad ");
+    size_t len = at == NULL ? strlen(text) : at == text ? 0 : (size_t)(at - text) + 1;
+
+    buf_append(rows, text, len);
+    buf_append_str(bad, text + len);
+}
+
+/* A file read as one gives what its lines give, each read by a parser that knows no row before. */
+static void test_lines_alike_give_what_each_line_gives(void **state)
+{
+    struct random_seeded random;
+    struct fixture f;
+
+    (void)state;
+    random_seeded_init(&random, 7);
+    for (unsigned file = 0; file < 60; file++) {
+        struct buf body = BUF_INIT;
+        struct buf rows = BUF_INIT;
+        struct buf bad = BUF_INIT;
+        unsigned order = (unsigned)random_below(&random.source, 3);
+
+        setup(&f, HEADERS("read_json_by_line", "true"));
+        for (unsigned line = 0; line < 80; line++) {
+            size_t begin = body.len;
+
+            if (random_below(&random.source, 40) == 0)
+                order = (unsigned)random_below(&random.source, 3);
+            add_line(&random.source, order, &body);
+            char *alone = parse(&f, buf_cstr(&body) + begin, 4096);
+            append_apart(alone, &rows, &bad);
+            free(alone);
+            buf_append_u8(&body, '\n');
+        }
+        buf_append(&rows, bad.data, bad.len);
+        char *together = parse(&f, buf_cstr(&body), 64 + file * 50);
+        assert_string_equal(together, buf_cstr(&rows));
+        free(together);
+        buf_close(&rows);
+        buf_close(&bad);
+        buf_close(&body);
+        teardown(&f);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -267,6 +378,7 @@ int main(void)
         cmocka_unit_test(test_lines_may_be_arrays),
         cmocka_unit_test(test_paths_pick_values),
         cmocka_unit_test(test_bad_lines_are_bad_rows),
+        cmocka_unit_test(test_lines_alike_give_what_each_line_gives),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
