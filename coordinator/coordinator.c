@@ -140,6 +140,9 @@ static int open_txns(struct coordinator *c, struct tg_errmsg *msg)
                                   &publish, &c->publisher);
     if (err == 0)
         err = sweep_daemon_open(consensus, &c->health, clock, &sweep, &c->sweeper);
+    if (err == 0)
+        err = repair_daemon_open(consensus, rpc_participants_calls(c->participants), &c->health,
+                                 clock, &c->repairer);
     c->dispatch.consensus = consensus;
     c->dispatch.txns = c->txns;
     c->dispatch.health = &c->health;

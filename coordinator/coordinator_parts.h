@@ -10,6 +10,7 @@
 #include "coordinator/preflight.h"
 #include "coordinator/rpc/rpc_handlers.h"
 #include "coordinator/txn/publish_daemon.h"
+#include "coordinator/txn/repair_daemon.h"
 #include "coordinator/txn/sweep_daemon.h"
 
 enum {
@@ -38,6 +39,7 @@ struct coordinator {
     struct rpc_participants *participants;
     struct publish_daemon *publisher;
     struct sweep_daemon *sweeper;
+    struct repair_daemon *repairer;
     struct leader_link link;
     struct api *api;
     struct http_server *http;

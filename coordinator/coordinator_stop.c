@@ -41,8 +41,10 @@ static void close_raft(struct coordinator *c)
     query_waits_end(&c->waits);
     sweep_daemon_close(c->sweeper);
     publish_daemon_close(c->publisher);
+    repair_daemon_close(c->repairer);
     txn_manager_close(c->txns);
     c->publisher = NULL;
+    c->repairer = NULL;
     c->txns = NULL;
     if (c->raft != NULL)
         raft_node_close(c->raft, close_rest, c);

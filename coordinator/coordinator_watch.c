@@ -50,6 +50,7 @@ void coordinator_watch_leadership(void *data, bool leads)
     log_info("coordinator", "%s term=%" PRIu64, leads ? "leads" : "leads_no_more",
              consensus->ops->term(consensus));
     publish_daemon_reset(c->publisher);
+    repair_daemon_reset(c->repairer);
     if (leads) {
         health_reset(&c->health, clock_monotonic_ms(c->dispatch.clock));
         c->alive_seen = UINT64_MAX;
@@ -117,6 +118,8 @@ void coordinator_watch_tick(void *data)
     struct coordinator *c = data;
 
     coordinator_watch_applied(c);
+    if (c->repairer != NULL)
+        repair_daemon_run(c->repairer);
     log_leader(c);
 }
 
@@ -168,6 +171,10 @@ void coordinator_watch_metrics(void *data)
         state->txns.finished.count);
     set("tidegate_labels_bytes", "memory that finished transactions count for",
         state->txns.finished_bytes);
+    set("tidegate_replicas_behind", "replicas that are being repaired, or cannot be yet",
+        state->catalog.behind_count);
+    set("tidegate_clones", "clones ordered and not ended, on the leader",
+        c->repairer != NULL ? repair_daemon_active(c->repairer) : 0);
     set("tidegate_participants", "registered participants", state->members.count);
     set("tidegate_http_connections", "open HTTP connections", http_server_connections(c->http));
     set("tidegate_rpc_bad_frames", "frames refused since the start", rpc_server_bad_frames(c->rpc));

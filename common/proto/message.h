@@ -23,9 +23,12 @@ enum message_type {
     MSG_QUERY = 31,
     /* leading coordinator → participant (msg_publish.h) */
     MSG_PUBLISH = 50,
+    MSG_CLONE = 51, /* msg_clone.h */
     /* participant → participant (msg_replicate.h, msg_read.h) */
     MSG_REPLICATE = 60,
-    MSG_READ_TABLET = 61
+    MSG_READ_TABLET = 61,
+    MSG_CLONE_LIST = 62, /* msg_clone.h */
+    MSG_CLONE_READ = 63
 };
 
 #endif

@@ -11,7 +11,8 @@
 enum {
     REGISTER_FIELDS = 7,
     REGISTER_REPLY_FIELDS = 3,
-    HEARTBEAT_FIELDS = 8,
+    HEARTBEAT_FIELDS = 9,
+    DAMAGED_FIELDS = 2,
     HEARTBEAT_REPLY_FIELDS = 6
 };
 
@@ -72,6 +73,12 @@ void msg_heartbeat_encode(const struct msg_heartbeat *message, struct buf *out)
     codec_write_ids(out, message->tablets, message->tablet_count);
     mp_uint(out, message->disk_free_bytes);
     mp_uint(out, message->disk_total_bytes);
+    mp_array(out, message->damaged_count);
+    for (uint32_t i = 0; i < message->damaged_count; i++) {
+        mp_array(out, DAMAGED_FIELDS);
+        mp_uint(out, message->damaged[i].tablet);
+        mp_uint(out, message->damaged[i].version);
+    }
 }
 
 int msg_heartbeat_decode(struct slice head, struct msg_heartbeat *message)
@@ -87,6 +94,13 @@ int msg_heartbeat_decode(struct slice head, struct msg_heartbeat *message)
     message->tablets = codec_read_ids(&cursor, HEARTBEAT_TABLETS_MAX, &message->tablet_count);
     message->disk_free_bytes = mp_read_uint(&cursor);
     message->disk_total_bytes = mp_read_uint(&cursor);
+    message->damaged = codec_read_list(&cursor, HEARTBEAT_DAMAGED_MAX, sizeof *message->damaged,
+                                       &message->damaged_count);
+    for (uint32_t i = 0; i < message->damaged_count; i++) {
+        mp_expect_array(&cursor, DAMAGED_FIELDS);
+        message->damaged[i].tablet = mp_read_uint(&cursor);
+        message->damaged[i].version = mp_read_uint(&cursor);
+    }
     int err = cursor_finish(&cursor);
     if (err != 0)
         msg_heartbeat_close(message);
@@ -98,6 +112,7 @@ void msg_heartbeat_close(struct msg_heartbeat *message)
     free(message->live);
     free(message->staged);
     free(message->tablets);
+    free(message->damaged);
     memset(message, 0, sizeof *message);
 }
 

@@ -28,7 +28,17 @@ struct msg_register_reply {
     char cluster_uuid[UUID_BYTES];
 };
 
-enum { HEARTBEAT_LIVE_MAX = 8192, HEARTBEAT_STAGED_MAX = 4096, HEARTBEAT_TABLETS_MAX = 4096 };
+enum {
+    HEARTBEAT_LIVE_MAX = 8192,
+    HEARTBEAT_STAGED_MAX = 4096,
+    HEARTBEAT_TABLETS_MAX = 4096,
+    HEARTBEAT_DAMAGED_MAX = 64
+};
+
+struct damaged_version {
+    tablet_id tablet;
+    version_t version;
+};
 
 struct msg_heartbeat {
     node_id node;
@@ -43,6 +53,8 @@ struct msg_heartbeat {
     uint32_t tablet_count;
     uint64_t disk_free_bytes;
     uint64_t disk_total_bytes;
+    struct damaged_version *damaged; /* bound versions whose data cannot be read here: owned */
+    uint32_t damaged_count;
 };
 struct msg_heartbeat_reply {
     txn_id *dead; /* of the staged ones: ABORTED in the applied log, or below txn_low_water: drop

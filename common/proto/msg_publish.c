@@ -11,31 +11,34 @@
 
 enum { PUBLISH_FIELDS = 3, BIND_FIELDS = 7, ROWSET_FIELDS = 2, PUBLISH_REPLY_FIELDS = 1 };
 
+void publish_bind_encode(const struct publish_bind *bind, struct buf *out)
+{
+    mp_array(out, BIND_FIELDS);
+    mp_uint(out, bind->tablet);
+    mp_uint(out, bind->table);
+    mp_uint(out, bind->version);
+    mp_uint(out, bind->prev);
+    mp_uint(out, bind->txn);
+    mp_bool(out, bind->replace);
+    mp_array(out, bind->rowset_count);
+    for (uint32_t i = 0; i < bind->rowset_count; i++) {
+        mp_array(out, ROWSET_FIELDS);
+        mp_uint(out, bind->rowsets[i].rowset);
+        codec_write_digest(out, &bind->rowsets[i].digest);
+    }
+}
+
 void msg_publish_encode(const struct msg_publish *message, struct buf *out)
 {
     codec_begin(out, PUBLISH_FIELDS);
     mp_uint(out, message->node);
     mp_uint(out, message->epoch);
     mp_array(out, message->bind_count);
-    for (uint32_t i = 0; i < message->bind_count; i++) {
-        const struct publish_bind *bind = &message->binds[i];
-        mp_array(out, BIND_FIELDS);
-        mp_uint(out, bind->tablet);
-        mp_uint(out, bind->table);
-        mp_uint(out, bind->version);
-        mp_uint(out, bind->prev);
-        mp_uint(out, bind->txn);
-        mp_bool(out, bind->replace);
-        mp_array(out, bind->rowset_count);
-        for (uint32_t j = 0; j < bind->rowset_count; j++) {
-            mp_array(out, ROWSET_FIELDS);
-            mp_uint(out, bind->rowsets[j].rowset);
-            codec_write_digest(out, &bind->rowsets[j].digest);
-        }
-    }
+    for (uint32_t i = 0; i < message->bind_count; i++)
+        publish_bind_encode(&message->binds[i], out);
 }
 
-static void read_bind(struct cursor *cursor, struct publish_bind *bind)
+void publish_bind_decode(struct cursor *cursor, struct publish_bind *bind)
 {
     mp_expect_array(cursor, BIND_FIELDS);
     bind->tablet = mp_read_uint(cursor);
@@ -67,7 +70,7 @@ int msg_publish_decode(struct slice head, struct msg_publish *message)
     message->binds =
         codec_read_list(&cursor, PUBLISH_BINDS_MAX, sizeof *message->binds, &message->bind_count);
     for (uint32_t i = 0; i < message->bind_count && cursor.err == 0; i++)
-        read_bind(&cursor, &message->binds[i]);
+        publish_bind_decode(&cursor, &message->binds[i]);
     int err = cursor_finish(&cursor);
     if (err != 0)
         msg_publish_close(message);

@@ -29,6 +29,11 @@ struct publish_bind {
     uint32_t rowset_count;          /* ascending rowset ids: the newest load last */
     struct publish_rowset *rowsets; /* owned by the message */
 };
+struct cursor;
+void publish_bind_encode(const struct publish_bind *bind, struct buf *out);
+/* Into a zeroed bind; errors are the cursor's. What it owns is rowsets, also then. */
+void publish_bind_decode(struct cursor *cursor, struct publish_bind *bind);
+
 struct msg_publish {
     node_id node; /* to whom, … */
     uint64_t

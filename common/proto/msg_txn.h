@@ -34,7 +34,8 @@ struct load_plan_tablet {
     tablet_id tablet;
     uint8_t replica_count;
     node_id replicas[REPLICAS_MAX]; /* order is part of the plan: reports name replicas by index */
-    uint8_t behind; /* bit i: replica i is behind: not sent to, counts for nothing */
+    uint8_t behind;   /* bit i: replica i is behind: counts for nothing, and is not sent to … */
+    uint8_t catching; /* … unless it is catching, too */
 };
 struct load_plan_node {
     node_id node;

@@ -14,8 +14,10 @@ void health_init(struct health *health, uint64_t lease_ms, uint64_t now_ms)
 
 void health_close(struct health *health)
 {
-    for (uint32_t i = 0; i < health->count; i++)
+    for (uint32_t i = 0; i < health->count; i++) {
         free(health->nodes[i].live);
+        free(health->nodes[i].damaged);
+    }
     health->count = 0;
 }
 
@@ -59,12 +61,31 @@ int health_heard(struct health *health, struct msg_heartbeat *message, uint64_t 
     message->live_count = 0;
     if (node->live_count > 0)
         qsort(node->live, node->live_count, sizeof *node->live, by_value);
+    free(node->damaged);
+    node->damaged = message->damaged;
+    node->damaged_count = message->damaged_count;
+    message->damaged = NULL;
+    message->damaged_count = 0;
     node->epoch = message->epoch;
     node->heard_ms = now_ms;
     node->request_high = message->request_high;
     node->disk_free_bytes = message->disk_free_bytes;
     node->disk_total_bytes = message->disk_total_bytes;
     return 0;
+}
+
+struct damaged_version *health_take_damaged(struct health *health, node_id id, uint32_t *count)
+{
+    struct health_node *node = (struct health_node *)health_find(health, id);
+
+    *count = 0;
+    if (node == NULL)
+        return NULL;
+    struct damaged_version *damaged = node->damaged;
+    *count = node->damaged_count;
+    node->damaged = NULL;
+    node->damaged_count = 0;
+    return damaged;
 }
 
 bool health_is_alive(const struct health *health, node_id node, uint64_t now_ms)
@@ -116,7 +137,7 @@ int health_answer(const struct state *state, const struct msg_heartbeat *message
         return TG_NOMEM;
     }
     for (uint32_t i = 0; i < message->staged_count; i++)
-        if (state_staged_is_dead(state, message->staged[i]))
+        if (state_staged_is_dead(state, message->staged[i], message->node))
             reply->dead[reply->dead_count++] = message->staged[i];
     for (uint32_t i = 0; i < message->live_count; i++)
         if (must_stop(state, message, message->live[i]))

@@ -19,6 +19,8 @@ struct health_node {
     uint32_t live_count;
     uint64_t disk_free_bytes;
     uint64_t disk_total_bytes;
+    struct damaged_version *damaged; /* from that heartbeat, until somebody took them; owned */
+    uint32_t damaged_count;
 };
 
 struct health {
@@ -34,6 +36,8 @@ void health_close(struct health *health);
 void health_reset(struct health *health, uint64_t now_ms);
 /* Takes over the message's live list. TG_LIMIT with too many nodes. */
 int health_heard(struct health *health, struct msg_heartbeat *message, uint64_t now_ms);
+/* What a node reported as damaged and nobody took yet; the caller frees it. NULL if none. */
+struct damaged_version *health_take_damaged(struct health *health, node_id node, uint32_t *count);
 const struct health_node *health_find(const struct health *health, node_id node);
 /* Heard within the lease. A node never heard has the full lease from the leadership's begin. */
 bool health_is_alive(const struct health *health, node_id node, uint64_t now_ms);

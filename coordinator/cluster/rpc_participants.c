@@ -14,58 +14,102 @@ struct rpc_participants {
     struct rpc_pool pool;
 };
 
-struct publish_wait {
+/* A call whose answer somebody waits for: of one kind or the other. */
+struct wait {
     struct loop_call later; /* to answer a refusal from outside the call */
-    participants_publish_done *done;
+    participants_publish_done *published;
+    participants_clone_done *cloned;
     void *data;
 };
 
-static void on_reply(void *data, const struct rpc_reply *reply)
+static void on_published(void *data, const struct rpc_reply *reply)
 {
-    struct publish_wait *wait = data;
+    struct wait *wait = data;
     struct msg_publish_reply answer = {0};
     int err = reply->err != 0 ? reply->err : msg_publish_reply_decode(reply->head, &answer);
 
-    wait->done(wait->data, err, err == 0 ? &answer : NULL);
+    wait->published(wait->data, err, err == 0 ? &answer : NULL);
     if (err == 0)
         msg_publish_reply_close(&answer);
     free(wait);
 }
 
+static void on_cloned(void *data, const struct rpc_reply *reply)
+{
+    struct wait *wait = data;
+    struct msg_clone_reply answer = {0};
+    int err = reply->err != 0 ? reply->err : msg_clone_reply_decode(reply->head, &answer);
+
+    wait->cloned(wait->data, err, err == 0 ? &answer : NULL);
+    free(wait);
+}
+
 static void refuse_later(struct loop_call *later)
 {
-    struct publish_wait *wait = later->data;
+    struct wait *wait = later->data;
 
-    wait->done(wait->data, TG_UNREACHABLE, NULL);
+    if (wait->published != NULL)
+        wait->published(wait->data, TG_UNREACHABLE, NULL);
+    else
+        wait->cloned(wait->data, TG_UNREACHABLE, NULL);
     free(wait);
+}
+
+/* Takes head and wait over. */
+static void call(struct rpc_participants *participants, node_id node, const char *address,
+                 uint16_t type, struct buf *head, uint64_t timeout_ms, rpc_done *done,
+                 struct wait *wait)
+{
+    struct tg_errmsg msg = {{0}};
+    struct buf payload = BUF_INIT;
+    struct rpc_client *client = rpc_pool_client(&participants->pool, node, address, &msg);
+
+    if (client == NULL || head->err != 0) {
+        log_warn("participants", "cannot_call node=%u reason=%s", node, log_quote(msg.text));
+        buf_close(head);
+        wait->later = (struct loop_call){.run = refuse_later, .data = wait};
+        loop_post(participants->pool.loop, &wait->later);
+        return;
+    }
+    rpc_client_call_take(client, type, head, &payload, timeout_ms, done, wait);
+}
+
+static struct wait *new_wait(void *data)
+{
+    struct wait *wait = calloc(1, sizeof *wait);
+
+    TG_CHECK(wait != NULL);
+    wait->data = data;
+    return wait;
 }
 
 static void publish(struct participants *base, node_id node, const char *address,
                     const struct msg_publish *message, uint64_t timeout_ms,
                     participants_publish_done *done, void *data)
 {
-    struct rpc_participants *participants = (struct rpc_participants *)base;
-    struct publish_wait *wait = calloc(1, sizeof *wait);
-    struct tg_errmsg msg = {{0}};
+    struct wait *wait = new_wait(data);
     struct buf head = BUF_INIT;
-    struct buf payload = BUF_INIT;
 
-    TG_CHECK(wait != NULL);
-    wait->done = done;
-    wait->data = data;
-    struct rpc_client *client = rpc_pool_client(&participants->pool, node, address, &msg);
+    wait->published = done;
     msg_publish_encode(message, &head);
-    if (client == NULL || head.err != 0) {
-        log_warn("participants", "cannot_call node=%u reason=%s", node, log_quote(msg.text));
-        buf_close(&head);
-        wait->later = (struct loop_call){.run = refuse_later, .data = wait};
-        loop_post(participants->pool.loop, &wait->later);
-        return;
-    }
-    rpc_client_call_take(client, MSG_PUBLISH, &head, &payload, timeout_ms, on_reply, wait);
+    call((struct rpc_participants *)base, node, address, MSG_PUBLISH, &head, timeout_ms,
+         on_published, wait);
 }
 
-static const struct participants_ops ops = {.publish = publish};
+static void clone_tablet(struct participants *base, node_id node, const char *address,
+                         const struct msg_clone *message, uint64_t timeout_ms,
+                         participants_clone_done *done, void *data)
+{
+    struct wait *wait = new_wait(data);
+    struct buf head = BUF_INIT;
+
+    wait->cloned = done;
+    msg_clone_encode(message, &head);
+    call((struct rpc_participants *)base, node, address, MSG_CLONE, &head, timeout_ms, on_cloned,
+         wait);
+}
+
+static const struct participants_ops ops = {.publish = publish, .clone = clone_tablet};
 
 int rpc_participants_open(struct loop *loop, const char *secret,
                           struct rpc_participants **participants, struct tg_errmsg *msg)

@@ -73,6 +73,21 @@ static inline version_t tablet_last_touched(const struct tablet *tablet)
     return tablet->touched_count > 0 ? tablet->touched[tablet->touched_count - 1] : 0;
 }
 
+/* ---- replicas ---- */
+/* A version was committed. sealed: slots that hold all of it; planned: slots that some load of it
+ * was to write to and that do not hold it. Replicas that lack it are behind from now on. True if
+ * one fell behind, or is awaited no longer. */
+bool replica_missed(struct catalog *catalog, struct tablet *tablet, uint8_t sealed, uint8_t planned,
+                    version_t version);
+int replica_behind(struct state *state, const struct command_behind *command,
+                   struct apply_result *result);
+int replica_lacks(struct state *state, const struct command_replica *command,
+                  struct apply_result *result);
+int replica_catch(struct state *state, const struct command_replica *command,
+                  struct apply_result *result);
+int replica_healed(struct state *state, const struct command_replica *command,
+                   struct apply_result *result);
+
 /* ---- placement ---- */
 /* Puts the replicas of `table`'s buckets on the candidates (distinct members, at least
  * table->replication of them); the tablets are new and empty. */
@@ -126,8 +141,6 @@ int txn_visible(struct state *state, const struct command_visible *command,
                 struct apply_result *result);
 int txn_confirm(struct state *state, const struct command_visible *command,
                 struct apply_result *result);
-int txn_replica_behind(struct state *state, const struct command_behind *command,
-                       struct apply_result *result);
 int txn_truncate(struct state *state, const struct command_name *command,
                  struct apply_result *result);
 int txn_forget(struct state *state, const struct command_forget *command,
@@ -174,8 +187,10 @@ int txn_fail_not_found(txn_id txn, struct tg_errmsg *msg);
 int txn_fail_state(const struct txn *txn, struct tg_errmsg *msg);
 
 /* ---- snapshot parts ---- */
+/* Formats that are read; the last one is written. 1 had no catching replicas. */
+enum { SNAPSHOT_FORMAT_V1 = 1, SNAPSHOT_FORMAT = 2 };
 void catalog_encode(const struct catalog *catalog, struct buf *out);
-int catalog_decode(struct cursor *cursor, struct catalog *catalog);
+int catalog_decode(struct cursor *cursor, uint32_t format, struct catalog *catalog);
 void txn_table_encode(const struct txn_table *txns, struct buf *out);
 int txn_table_decode(struct cursor *cursor, struct state *state);
 

@@ -77,6 +77,7 @@ void catalog_add_table(struct catalog *catalog, struct table *table)
 void catalog_add_tablet(struct catalog *catalog, struct tablet *tablet)
 {
     HASH_ADD(hh, catalog->tablets, id, sizeof tablet->id, tablet);
+    catalog->behind_count += (uint32_t)__builtin_popcount(tablet_behind(tablet));
 }
 
 void table_free(struct table *table)
@@ -96,8 +97,10 @@ void table_free(struct table *table)
 
 static void remove_table(struct catalog *catalog, struct table *table)
 {
-    for (uint32_t i = 0; i < table->bucket_count; i++)
+    for (uint32_t i = 0; i < table->bucket_count; i++) {
+        catalog->behind_count -= (uint32_t)__builtin_popcount(tablet_behind(table->tablets[i]));
         HASH_DELETE(hh, catalog->tablets, table->tablets[i]);
+    }
     HASH_DELETE(hh, catalog->tables, table);
     table_free(table);
 }

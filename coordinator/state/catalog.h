@@ -13,12 +13,19 @@
 
 enum { DATABASES_MAX = 4096, TABLES_MAX = 65536, TABLETS_MAX = 1 << 20 };
 
+/* A replica is good, or behind: it missed a write or a publish, or its data is damaged; then it
+ * counts for no quorum and is not read at versions it lacks. One that is behind is written to again
+ * while its repair comes to an end: then it is also catching (DESIGN.md 2.4, rule 3). */
 struct replica {
     node_id node;
-    bool behind; /* missed a write or a publish: counts for no quorum, is not read at versions it
-                    lacks */
-    version_t behind_version; /* the first version that it lacks, 0 if none */
+    bool behind;
+    bool catching;            /* only with behind */
+    version_t behind_version; /* the first version that it lacks, 0 if it is good */
+    version_t missed_version; /* catching: the last version that it lacks; what touched the tablet
+                                 later it has written itself. Else 0 */
+    rowset_id written_from;   /* the plans of loads from this rowset id on had it (again) */
 };
+enum { REPLICA_CATCHING_VERSIONS_MAX = 4096 /* written and not bound; more: just behind again */ };
 
 struct tablet {
     tablet_id id;
@@ -85,6 +92,7 @@ struct catalog {
     struct database *databases_by_id;
     struct table *tables; /* all, dropped ones in wait included */
     struct tablet *tablets;
+    uint32_t behind_count; /* replicas that are behind, of all tablets here */
 };
 
 struct database *catalog_database(const struct catalog *catalog, const char *name);
@@ -93,8 +101,16 @@ struct table *catalog_table(const struct database *database, const char *name);
 struct table *catalog_table_by_id(const struct catalog *catalog, table_id id);
 struct tablet *catalog_tablet(const struct catalog *catalog, tablet_id id);
 
+/* A replica of some tablet on that node is behind. */
+bool catalog_has_behind(const struct catalog *catalog, node_id node);
+
 /* Bit i: replica slot i is behind. */
 uint8_t tablet_behind(const struct tablet *tablet);
+/* Bit i: replica slot i is catching. */
+uint8_t tablet_catching(const struct tablet *tablet);
+/* Bit i: replica slot i is still to bind this version of the tablet by publishing: the good ones,
+ * and those that are catching and have written it. */
+uint8_t tablet_awaited(const struct tablet *tablet, version_t version);
 /* Bits of all its slots. */
 static inline uint8_t tablet_all(const struct tablet *tablet)
 {

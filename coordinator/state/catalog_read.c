@@ -65,6 +65,25 @@ uint8_t tablet_behind(const struct tablet *tablet)
     return behind;
 }
 
+uint8_t tablet_catching(const struct tablet *tablet)
+{
+    uint8_t catching = 0;
+    for (unsigned i = 0; i < tablet->replica_count; i++)
+        catching |= (uint8_t)((unsigned)tablet->replicas[i].catching << i);
+    return catching;
+}
+
+uint8_t tablet_awaited(const struct tablet *tablet, version_t version)
+{
+    uint8_t awaited = 0;
+    for (unsigned i = 0; i < tablet->replica_count; i++) {
+        const struct replica *replica = &tablet->replicas[i];
+        bool awaits = !replica->behind || (replica->catching && version > replica->missed_version);
+        awaited |= (uint8_t)((unsigned)awaits << i);
+    }
+    return awaited;
+}
+
 static uint32_t majority(const struct tablet *tablet)
 {
     return tablet->replica_count / 2u + 1;

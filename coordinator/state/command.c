@@ -175,6 +175,14 @@ static void encode_behind(const struct command_behind *command, struct buf *out)
     mp_uint(out, command->txn);
 }
 
+static void encode_replica(const struct command_replica *command, struct buf *out)
+{
+    mp_array(out, 3);
+    mp_uint(out, command->tablet);
+    mp_uint(out, command->node);
+    mp_uint(out, command->version);
+}
+
 static void encode_forget(const struct command_forget *command, struct buf *out)
 {
     mp_array(out, command->count);
@@ -225,6 +233,11 @@ void command_encode(const struct command *command, struct buf *out)
         return;
     case COMMAND_REPLICA_BEHIND:
         encode_behind(&command->behind, out);
+        return;
+    case COMMAND_REPLICA_LACKS:
+    case COMMAND_REPLICA_CATCH:
+    case COMMAND_REPLICA_HEALED:
+        encode_replica(&command->replica, out);
         return;
     case COMMAND_FORGET:
         encode_forget(&command->forget, out);

@@ -40,7 +40,11 @@ enum command_type {
     COMMAND_TXN_VISIBLE = 27,
     COMMAND_TXN_CONFIRM = 28,    /* stragglers that bound after VISIBLE */
     COMMAND_REPLICA_BEHIND = 29, /* a replica said that it lacks what it should have */
-    COMMAND_FORGET = 30          /* finished transactions past their keep time go */
+    COMMAND_FORGET = 30,         /* finished transactions past their keep time go */
+    COMMAND_REPLICA_LACKS = 31,  /* the same as BEHIND, by the version: data that was bound is
+                                    damaged or gone */
+    COMMAND_REPLICA_CATCH = 32,  /* a replica that is behind is written to again */
+    COMMAND_REPLICA_HEALED = 33  /* a replica that is catching has bound all it missed */
 };
 
 /* Who asked: the same triple gives the same transaction (rule 7). node 0 = a client through
@@ -129,6 +133,11 @@ struct command_behind {
     node_id node;
     txn_id txn; /* what it lacks */
 };
+struct command_replica { /* REPLICA_LACKS, REPLICA_CATCH, REPLICA_HEALED */
+    tablet_id tablet;
+    node_id node;
+    version_t version; /* LACKS: that it lacks; HEALED: its last bound one; CATCH: 0 */
+};
 struct command_forget {
     uint32_t count;
     txn_id *txns; /* owned */
@@ -151,6 +160,7 @@ struct command {
         struct command_finish finish;
         struct command_visible visible;
         struct command_behind behind;
+        struct command_replica replica;
         struct command_forget forget;
     };
 };

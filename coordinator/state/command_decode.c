@@ -188,6 +188,14 @@ static void decode_behind(struct cursor *cursor, struct command_behind *command)
     command->txn = mp_read_uint(cursor);
 }
 
+static void decode_replica(struct cursor *cursor, struct command_replica *command)
+{
+    mp_expect_array(cursor, 3);
+    command->tablet = mp_read_uint(cursor);
+    command->node = (node_id)mp_read_uint_max(cursor, UINT32_MAX);
+    command->version = mp_read_uint(cursor);
+}
+
 static void decode_forget(struct cursor *cursor, struct command_forget *command)
 {
     uint32_t count = mp_read_array(cursor, BATCH_BYTES_MAX);
@@ -240,6 +248,11 @@ static void decode_fields(struct cursor *cursor, struct command *command)
         return;
     case COMMAND_REPLICA_BEHIND:
         decode_behind(cursor, &command->behind);
+        return;
+    case COMMAND_REPLICA_LACKS:
+    case COMMAND_REPLICA_CATCH:
+    case COMMAND_REPLICA_HEALED:
+        decode_replica(cursor, &command->replica);
         return;
     case COMMAND_FORGET:
         decode_forget(cursor, &command->forget);

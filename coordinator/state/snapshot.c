@@ -6,7 +6,6 @@
 #include "coordinator/state/apply.h"
 
 enum {
-    SNAPSHOT_FORMAT = 1,
     SNAPSHOT_PARTS = 5,
     HEAD_FIELDS = 14,
     LIMIT_FIELDS = 6,
@@ -120,14 +119,16 @@ int state_decode(struct state *state, struct slice bytes, struct tg_errmsg *msg)
     cursor_init(&cursor, bytes.data, bytes.len);
     uint32_t parts = mp_read_array(&cursor, UINT16_MAX);
     uint64_t format = mp_read_uint(&cursor);
-    if (cursor.err == 0 && (format != SNAPSHOT_FORMAT || parts != SNAPSHOT_PARTS))
-        return tg_fail(msg, TG_UNSUPPORTED, "the snapshot has format %llu, this program knows %d",
-                       (unsigned long long)format, SNAPSHOT_FORMAT);
+    if (cursor.err == 0 && (format < SNAPSHOT_FORMAT_V1 || format > SNAPSHOT_FORMAT ||
+                            parts != SNAPSHOT_PARTS))
+        return tg_fail(msg, TG_UNSUPPORTED,
+                       "the snapshot has format %llu, this program knows %d to %d",
+                       (unsigned long long)format, SNAPSHOT_FORMAT_V1, SNAPSHOT_FORMAT);
     decode_head(&cursor, state);
     if (cursor.err == 0)
         decode_members(&cursor, &state->members);
     if (cursor.err == 0)
-        cursor_fail(&cursor, catalog_decode(&cursor, &state->catalog));
+        cursor_fail(&cursor, catalog_decode(&cursor, (uint32_t)format, &state->catalog));
     if (cursor.err == 0)
         cursor_fail(&cursor, txn_table_decode(&cursor, state));
     int err = cursor_finish(&cursor);

@@ -7,10 +7,14 @@ enum {
     DATABASE_FIELDS = 3,
     TABLE_FIELDS = 19,
     TABLET_FIELDS = 3,
-    REPLICA_FIELDS = 3,
+    REPLICA_FIELDS = 5,
+    REPLICA_FIELDS_V1 = 3, /* node, behind or not, the first version that it lacks */
     VERSION_FIELDS = 5,
     COMMENT_MAX = BATCH_BYTES_MAX
 };
+
+/* What a replica is, as a snapshot says it. */
+enum { STANDING_GOOD = 0, STANDING_BEHIND = 1, STANDING_CATCHING = 2 };
 
 static void encode_tablet(const struct tablet *tablet, struct buf *out)
 {
@@ -19,8 +23,13 @@ static void encode_tablet(const struct tablet *tablet, struct buf *out)
     mp_array(out, tablet->replica_count * (uint32_t)REPLICA_FIELDS);
     for (unsigned i = 0; i < tablet->replica_count; i++) {
         mp_uint(out, tablet->replicas[i].node);
-        mp_bool(out, tablet->replicas[i].behind);
-        mp_uint(out, tablet->replicas[i].behind_version);
+        const struct replica *replica = &tablet->replicas[i];
+        mp_uint(out, replica->catching ? STANDING_CATCHING
+                     : replica->behind ? STANDING_BEHIND
+                                       : STANDING_GOOD);
+        mp_uint(out, replica->behind_version);
+        mp_uint(out, replica->missed_version);
+        mp_uint(out, replica->written_from);
     }
     mp_array(out, tablet->touched_count);
     for (uint32_t i = 0; i < tablet->touched_count; i++)
@@ -98,17 +107,30 @@ static void decode_database(struct cursor *cursor, struct catalog *catalog)
         catalog_add_database(catalog, database);
 }
 
-static void decode_replicas(struct cursor *cursor, struct tablet *tablet)
+static void decode_replica(struct cursor *cursor, uint32_t format, struct replica *replica)
 {
-    uint32_t items = mp_read_array(cursor, REPLICAS_MAX * REPLICA_FIELDS);
-    if (items == 0 || items % REPLICA_FIELDS != 0)
-        cursor_fail(cursor, TG_CORRUPT);
-    for (uint32_t i = 0; cursor->err == 0 && i < items / REPLICA_FIELDS; i++) {
-        struct replica *replica = &tablet->replicas[tablet->replica_count++];
-        replica->node = (node_id)mp_read_uint_max(cursor, UINT32_MAX);
+    replica->node = (node_id)mp_read_uint_max(cursor, UINT32_MAX);
+    if (format == SNAPSHOT_FORMAT_V1) {
         replica->behind = mp_read_bool(cursor);
         replica->behind_version = mp_read_uint(cursor);
+        return;
     }
+    uint64_t standing = mp_read_uint_max(cursor, STANDING_CATCHING);
+    replica->behind = standing != STANDING_GOOD;
+    replica->catching = standing == STANDING_CATCHING;
+    replica->behind_version = mp_read_uint(cursor);
+    replica->missed_version = mp_read_uint(cursor);
+    replica->written_from = mp_read_uint(cursor);
+}
+
+static void decode_replicas(struct cursor *cursor, uint32_t format, struct tablet *tablet)
+{
+    uint32_t fields = format == SNAPSHOT_FORMAT_V1 ? REPLICA_FIELDS_V1 : REPLICA_FIELDS;
+    uint32_t items = mp_read_array(cursor, REPLICAS_MAX * fields);
+    if (items == 0 || items % fields != 0)
+        cursor_fail(cursor, TG_CORRUPT);
+    for (uint32_t i = 0; cursor->err == 0 && i < items / fields; i++)
+        decode_replica(cursor, format, &tablet->replicas[tablet->replica_count++]);
 }
 
 static void decode_touched(struct cursor *cursor, struct tablet *tablet)
@@ -126,7 +148,7 @@ static void decode_touched(struct cursor *cursor, struct tablet *tablet)
     }
 }
 
-static void decode_tablets(struct cursor *cursor, const struct catalog *catalog,
+static void decode_tablets(struct cursor *cursor, uint32_t format, const struct catalog *catalog,
                            struct table *table)
 {
     mp_expect_array(cursor, table->bucket_count);
@@ -139,7 +161,7 @@ static void decode_tablets(struct cursor *cursor, const struct catalog *catalog,
         tablet->bucket = i;
         mp_expect_array(cursor, TABLET_FIELDS);
         tablet->id = mp_read_uint(cursor);
-        decode_replicas(cursor, tablet);
+        decode_replicas(cursor, format, tablet);
         decode_touched(cursor, tablet);
         if (cursor->err == 0 && (catalog_tablet(catalog, tablet->id) != NULL ||
                                  (i > 0 && table->tablets[i - 1]->id >= tablet->id)))
@@ -211,13 +233,13 @@ static bool fits_catalog(const struct catalog *catalog, const struct table *tabl
     return table->dropped || (database != NULL && catalog_table(database, table->name) == NULL);
 }
 
-static void decode_table(struct cursor *cursor, struct catalog *catalog)
+static void decode_table(struct cursor *cursor, uint32_t format, struct catalog *catalog)
 {
     struct table *table = state_alloc(1, sizeof *table);
     schema_init(&table->schema);
     mp_expect_array(cursor, TABLE_FIELDS);
     decode_properties(cursor, table);
-    decode_tablets(cursor, catalog, table);
+    decode_tablets(cursor, format, catalog, table);
     if (cursor->err == 0)
         decode_versions(cursor, table);
     if (cursor->err == 0 && !fits_catalog(catalog, table))
@@ -231,7 +253,7 @@ static void decode_table(struct cursor *cursor, struct catalog *catalog)
         catalog_add_tablet(catalog, table->tablets[i]);
 }
 
-int catalog_decode(struct cursor *cursor, struct catalog *catalog)
+int catalog_decode(struct cursor *cursor, uint32_t format, struct catalog *catalog)
 {
     mp_expect_array(cursor, 2);
     uint32_t databases = mp_read_array(cursor, DATABASES_MAX);
@@ -239,6 +261,6 @@ int catalog_decode(struct cursor *cursor, struct catalog *catalog)
         decode_database(cursor, catalog);
     uint32_t tables = mp_read_array(cursor, TABLES_MAX);
     for (uint32_t i = 0; cursor->err == 0 && i < tables; i++)
-        decode_table(cursor, catalog);
+        decode_table(cursor, format, catalog);
     return cursor->err;
 }

@@ -59,14 +59,17 @@ void state_raise_low_water(struct state *state)
         state->txn_low_water++;
 }
 
-bool state_staged_is_dead(const struct state *state, txn_id id)
+/* A node with a replica that is behind clones what transactions long over have written, and stages
+ * it until it can be bound: for it only ABORTED is dead. What else it has staged goes when all its
+ * replicas are good. */
+bool state_staged_is_dead(const struct state *state, txn_id id, node_id node)
 {
-    if (id < state->txn_low_water)
-        return true;
-    if (id >= state->next_txn)
+    const struct txn *txn = id < state->next_txn ? txn_table_find(&state->txns, id) : NULL;
+    if (id >= state->next_txn || (txn != NULL && txn->state == TXN_ABORTED))
+        return id < state->next_txn;
+    if (txn != NULL && id >= state->txn_low_water)
         return false;
-    const struct txn *txn = txn_table_find(&state->txns, id);
-    return txn == NULL || txn->state == TXN_ABORTED;
+    return !catalog_has_behind(&state->catalog, node);
 }
 
 int state_begin_batch(struct state *state, const struct batch_header *header)
@@ -129,7 +132,13 @@ static int apply(struct state *state, const struct command *command, struct appl
     case COMMAND_TXN_CONFIRM:
         return txn_confirm(state, &command->visible, result);
     case COMMAND_REPLICA_BEHIND:
-        return txn_replica_behind(state, &command->behind, result);
+        return replica_behind(state, &command->behind, result);
+    case COMMAND_REPLICA_LACKS:
+        return replica_lacks(state, &command->replica, result);
+    case COMMAND_REPLICA_CATCH:
+        return replica_catch(state, &command->replica, result);
+    case COMMAND_REPLICA_HEALED:
+        return replica_healed(state, &command->replica, result);
     case COMMAND_FORGET:
         return txn_forget(state, &command->forget, result);
     }

@@ -51,9 +51,12 @@ static int check_tablet(const struct state *state, const struct txn *txn, const 
     if (report->rows == 0)
         return tg_fail(msg, TG_INVALID, "tablet %" PRIu64 " is reported without rows",
                        report->tablet);
-    *sealed = (uint8_t)(report->sealed & (unsigned)~tablet_behind(tablet));
-    if ((uint32_t)__builtin_popcount(*sealed) < tablet_write_quorum(tablet))
-        return txn_fail_quorum(txn, tablet, *sealed, msg);
+    /* One that is catching may have it, and counts for nothing. */
+    uint8_t behind = tablet_behind(tablet);
+    uint8_t good = (uint8_t)(report->sealed & (unsigned)~behind);
+    *sealed = (uint8_t)(report->sealed & (good | tablet_catching(tablet)));
+    if ((uint32_t)__builtin_popcount(good) < tablet_write_quorum(tablet))
+        return txn_fail_quorum(txn, tablet, good, msg);
     return 0;
 }
 

@@ -15,15 +15,29 @@ static void add_publish(struct txn *txn, uint32_t table_index, struct tablet *ta
     tablet_touch(tablet, version);
 }
 
-/* Bits per bucket of the replicas that hold every load of the transaction there; 0xFF where none of
- * them wrote. Returns how many buckets got rows, and the rows. */
-enum { NOT_WRITTEN = 0xFF };
-static uint32_t gather(const struct state *state, const struct txn *txn, const struct table *table,
-                       uint8_t *sealed, uint64_t *rows)
+/* What the loads of a transaction did to one bucket. */
+struct written {
+    bool any;
+    uint8_t sealed;  /* slots that hold every load's rowset */
+    uint8_t planned; /* slots that a load was to write to and that do not hold its rowset */
+};
+
+/* Loads whose plan had the slot: of those it must hold the rowset. */
+static uint8_t planned_slots(const struct tablet *tablet, rowset_id rowset)
 {
-    uint32_t written = 0;
+    uint8_t planned = 0;
+    for (unsigned i = 0; i < tablet->replica_count; i++)
+        planned |= (uint8_t)((unsigned)(rowset >= tablet->replicas[i].written_from) << i);
+    return planned;
+}
+
+/* Per bucket what was written. Returns how many buckets got rows, and the rows. */
+static uint32_t gather(const struct state *state, const struct txn *txn, const struct table *table,
+                       struct written *written, uint64_t *rows)
+{
+    uint32_t count = 0;
     *rows = 0;
-    memset(sealed, NOT_WRITTEN, table->bucket_count);
+    memset(written, 0, table->bucket_count * sizeof *written);
     for (uint32_t i = 0; i < txn->load_count; i++) {
         const struct txn_load *load = &txn->loads[i];
         if (load->table != table->id)
@@ -31,12 +45,15 @@ static uint32_t gather(const struct state *state, const struct txn *txn, const s
         *rows += load->rows;
         for (uint32_t j = 0; j < load->tablet_count; j++) {
             const struct tablet *tablet = catalog_tablet(&state->catalog, load->tablets[j].tablet);
-            uint8_t *bits = &sealed[tablet->bucket];
-            written += *bits == NOT_WRITTEN;
-            *bits &= load->tablets[j].sealed;
+            struct written *w = &written[tablet->bucket];
+            uint8_t sealed = load->tablets[j].sealed;
+            count += !w->any;
+            w->sealed = w->any ? w->sealed & sealed : sealed;
+            w->planned |= (uint8_t)(planned_slots(tablet, load->rowset) & (unsigned)~sealed);
+            w->any = true;
         }
     }
-    return written;
+    return count;
 }
 
 int txn_fail_quorum(const struct txn *txn, const struct tablet *tablet, uint8_t good,
@@ -64,13 +81,13 @@ int txn_check_quorum(const struct state *state, const struct txn *txn, struct tg
 {
     for (uint32_t i = 0; i < txn->table_count; i++) {
         const struct table *table = catalog_table_by_id(&state->catalog, txn->tables[i].table);
-        uint8_t sealed[BUCKETS_MAX];
+        struct written written[BUCKETS_MAX];
         uint64_t rows;
-        gather(state, txn, table, sealed, &rows);
+        gather(state, txn, table, written, &rows);
         for (uint32_t j = 0; j < table->bucket_count; j++) {
             const struct tablet *tablet = table->tablets[j];
-            uint8_t good = (uint8_t)(sealed[j] & ~tablet_behind(tablet));
-            if (sealed[j] != NOT_WRITTEN &&
+            uint8_t good = (uint8_t)(written[j].sealed & ~tablet_behind(tablet));
+            if (written[j].any &&
                 (uint32_t)__builtin_popcount(good) < tablet_write_quorum(tablet))
                 return txn_fail_quorum(txn, tablet, good, msg);
         }
@@ -78,29 +95,13 @@ int txn_check_quorum(const struct state *state, const struct txn *txn, struct tg
     return 0;
 }
 
-/* Replicas that miss a part of what was committed lack that version: behind from now on (rule 3).
- */
-static bool mark_behind(struct tablet *tablet, uint8_t sealed, version_t version)
-{
-    bool marked = false;
-    for (unsigned i = 0; i < tablet->replica_count; i++) {
-        struct replica *replica = &tablet->replicas[i];
-        if ((sealed >> i & 1) != 0 || replica->behind)
-            continue;
-        replica->behind = true;
-        replica->behind_version = version;
-        marked = true;
-    }
-    return marked;
-}
-
 static bool commit_table(struct state *state, struct txn *txn, uint32_t table_index)
 {
     struct txn_table_ref *ref = &txn->tables[table_index];
     struct table *table = catalog_table_by_id(&state->catalog, ref->table);
-    uint8_t sealed[BUCKETS_MAX];
+    struct written buckets[BUCKETS_MAX];
     uint64_t rows;
-    uint32_t written = gather(state, txn, table, sealed, &rows);
+    uint32_t written = gather(state, txn, table, buckets, &rows);
     ref->version = table_add_version(table, &(struct version_record){.commit_us = txn->commit_us,
                                                                      .txn = txn->id,
                                                                      .rows = rows,
@@ -109,10 +110,12 @@ static bool commit_table(struct state *state, struct txn *txn, uint32_t table_in
     txn->publish =
         state_realloc(txn->publish, txn->publish_count + (size_t)written, sizeof *txn->publish);
     for (uint32_t i = 0; written > 0 && i < table->bucket_count; i++) {
-        if (sealed[i] == NOT_WRITTEN)
+        if (!buckets[i].any)
             continue;
         add_publish(txn, table_index, table->tablets[i], ref->version);
-        marked = mark_behind(table->tablets[i], sealed[i], ref->version) || marked;
+        marked = replica_missed(&state->catalog, table->tablets[i], buckets[i].sealed,
+                                buckets[i].planned, ref->version) ||
+                 marked;
     }
     return marked;
 }
@@ -127,7 +130,9 @@ static bool is_complete(const struct state *state, const struct txn *txn)
         if (txn->tables[publish->table_index].gone)
             continue;
         const struct tablet *tablet = catalog_tablet(&state->catalog, publish->tablet);
-        if ((publish->confirmed | tablet_behind(tablet)) != tablet_all(tablet))
+        uint8_t awaited =
+            tablet_awaited(tablet, txn->tables[publish->table_index].version);
+        if ((publish->confirmed & awaited) != awaited)
             return false;
     }
     return true;

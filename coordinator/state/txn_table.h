@@ -21,7 +21,7 @@ struct txn_load_tablet {
     uint64_t rows;
     uint64_t bytes;
     struct digest digest;
-    uint8_t sealed; /* bit i: the tablet's replica slot i holds it, and was not behind */
+    uint8_t sealed; /* bit i: the tablet's replica slot i holds it, and was good or catching */
 };
 
 struct txn_load {

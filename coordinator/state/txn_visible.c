@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* VISIBLE and what comes after it: replicas that confirm later, or turn out to be behind. */
+/* VISIBLE and what comes after it: replicas that confirm later. */
 #include <inttypes.h>
 
 #include "coordinator/state/apply.h"
@@ -131,32 +131,4 @@ int txn_confirm(struct state *state, const struct command_visible *command,
                 struct apply_result *result)
 {
     return for_each(state, command, confirm, result);
-}
-
-int txn_replica_behind(struct state *state, const struct command_behind *command,
-                       struct apply_result *result)
-{
-    struct tablet *tablet = catalog_tablet(&state->catalog, command->tablet);
-    int slot = tablet == NULL ? -1 : tablet_slot(tablet, command->node);
-    if (slot < 0)
-        return tg_fail(&result->msg, TG_NOT_FOUND,
-                       "participant %u has no replica of tablet %" PRIu64, command->node,
-                       command->tablet);
-    const struct txn *txn = txn_table_find(&state->txns, command->txn);
-    if (txn == NULL)
-        return txn_fail_not_found(command->txn, &result->msg);
-    version_t version = txn_table_version(txn, tablet->table->id);
-    if (version == 0 || tablet_need(tablet, version) != version)
-        return tg_fail(&result->msg, TG_TXN_STATE,
-                       "transaction [%" PRIu64 "] has no version of tablet %" PRIu64, txn->id,
-                       tablet->id);
-
-    struct replica *replica = &tablet->replicas[slot];
-    result->repeated = replica->behind && replica->behind_version <= version;
-    if (result->repeated)
-        return 0;
-    replica->behind = true;
-    replica->behind_version = version;
-    txn_finish_complete(state);
-    return 0;
 }

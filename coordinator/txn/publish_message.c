@@ -88,8 +88,10 @@ bool publish_message_is_complete(const struct state *state, const struct txn *tx
     for (uint32_t i = 0; i < txn->publish_count; i++) {
         const struct tablet *tablet = live_tablet(state, txn, &txn->publish[i]);
 
-        if (tablet != NULL &&
-            ((bound[i] | tablet_behind(tablet)) & tablet_all(tablet)) != tablet_all(tablet))
+        if (tablet == NULL)
+            continue;
+        uint8_t awaited = tablet_awaited(tablet, txn->tables[txn->publish[i].table_index].version);
+        if ((bound[i] & awaited) != awaited)
             return false;
     }
     return true;

@@ -17,7 +17,7 @@ void publish_message_add(const struct state *state, const struct txn *txn, const
                          struct msg_publish *message);
 /* By version, then tablet: each tablet's versions in order. */
 void publish_message_sort(struct msg_publish *message);
-/* Every replica that is not behind has bound it. */
+/* Every replica that publishing awaits has bound it. */
 bool publish_message_is_complete(const struct state *state, const struct txn *txn,
                                  const uint8_t *bound);
 

@@ -34,6 +34,7 @@ static int fill_tablets(const struct state *state, const struct table *table,
         plan->tablet = tablet->id;
         plan->replica_count = tablet->replica_count;
         plan->behind = tablet_behind(tablet);
+        plan->catching = tablet_catching(tablet);
         for (uint8_t r = 0; r < tablet->replica_count; r++) {
             plan->replicas[r] = tablet->replicas[r].node;
             add_node(state, tablet->replicas[r].node, reply);

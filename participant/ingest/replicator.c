@@ -217,8 +217,14 @@ void replicator_close(struct replicator *replicator)
 /* ---- judging replicas ---- */
 
 /* A replica that is behind lacks an earlier version, so it could not bind this load's rowset: it is
- * neither sent to nor waited for. */
+ * neither sent to nor waited for. One that is catching up is, as others are once there is a quorum:
+ * but it is not part of one. */
 static bool is_target(const struct load_plan_tablet *tablet, uint32_t replica)
+{
+    return ((tablet->behind & ~tablet->catching) >> replica & 1) == 0;
+}
+
+static bool counts(const struct load_plan_tablet *tablet, uint32_t replica)
 {
     return (tablet->behind >> replica & 1) == 0;
 }
@@ -238,7 +244,7 @@ static uint32_t count_good(const struct replicator *r, uint32_t bucket, bool sea
     for (uint32_t i = 0; i < tablet->replica_count; i++) {
         const struct link *link = &r->core->links[r->link_of[(size_t)bucket * REPLICAS_MAX + i]];
         bool sealed = (r->core->sealed[bucket] >> i & 1) != 0;
-        if (is_target(tablet, i) && (sealed_only ? sealed : sealed || link->err == 0))
+        if (counts(tablet, i) && (sealed_only ? sealed : sealed || link->err == 0))
             good++;
     }
     return good;

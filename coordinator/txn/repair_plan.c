@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is to be done next for replicas that are behind. */
+#include "coordinator/txn/repair_plan.h"
+
+#include <string.h>
+
+/* Clones under way, by the places of nodes among the members. */
+struct load {
+    uint32_t all;
+    uint32_t into[NODES_MAX];
+    uint32_t out_of[NODES_MAX];
+};
+
+struct repair *repair_find(struct repair *repairs, tablet_id tablet, node_id node)
+{
+    struct repair_key key = {.tablet = tablet, .node = node};
+    struct repair *repair;
+
+    HASH_FIND(hh, repairs, &key, sizeof key, repair);
+    return repair;
+}
+
+static int place_of(const struct state *state, node_id node)
+{
+    const struct member *member = members_find(&state->members, node);
+
+    return member != NULL ? (int)(member - state->members.list) : -1;
+}
+
+static void add_load(const struct state *state, struct load *load, node_id node, node_id source)
+{
+    int into = place_of(state, node);
+    int out_of = place_of(state, source);
+
+    load->all++;
+    if (into >= 0)
+        load->into[into]++;
+    if (out_of >= 0)
+        load->out_of[out_of]++;
+}
+
+/* The good replica that is alive and has least to do; of equals another one after each failure. */
+static node_id choose_source(const struct state *state, const struct health *health,
+                             const struct load *load, const struct tablet *tablet,
+                             unsigned failures, uint64_t now_ms)
+{
+    uint32_t least = REPAIR_CLONES_PER_SOURCE;
+    node_id best = 0;
+
+    for (unsigned i = 0; i < tablet->replica_count; i++) {
+        const struct replica *replica =
+            &tablet->replicas[(i + failures) % tablet->replica_count];
+        int place = place_of(state, replica->node);
+
+        if (replica->behind || place < 0 || !health_is_alive(health, replica->node, now_ms))
+            continue;
+        if (load->out_of[place] < least) {
+            least = load->out_of[place];
+            best = replica->node;
+        }
+        if (failures > 0 && best != 0)
+            break;
+    }
+    return best;
+}
+
+static bool is_close(const struct repair *repair)
+{
+    return repair->round_took_ms <= REPAIR_CLOSE_MS || repair->rounds >= REPAIR_ROUNDS_MAX;
+}
+
+/* False: nothing now. */
+static bool next_step(const struct state *state, const struct health *health, struct load *load,
+                      const struct tablet *tablet, const struct replica *replica,
+                      const struct repair *repair, uint64_t now_ms, struct repair_step *step)
+{
+    *step = (struct repair_step){.tablet = tablet, .node = replica->node};
+    if (repair != NULL && (repair->in_air || now_ms < repair->not_before_ms))
+        return false;
+    if (repair != NULL && repair->active) {
+        step->act = REPAIR_ASK;
+        return true;
+    }
+    if (repair != NULL && repair->done && replica->catching &&
+        repair->bound >= replica->missed_version) {
+        step->act = REPAIR_HEAL;
+        step->version = repair->bound;
+        return true;
+    }
+    if (repair != NULL && repair->done && !replica->catching && is_close(repair)) {
+        step->act = REPAIR_CATCH;
+        return true;
+    }
+    int into = place_of(state, replica->node);
+    if (into < 0 || load->all >= REPAIR_CLONES_MAX || load->into[into] >= REPAIR_CLONES_PER_NODE)
+        return false;
+    step->act = REPAIR_ORDER;
+    step->source = choose_source(state, health, load, tablet,
+                                 repair != NULL ? repair->failures : 0, now_ms);
+    if (step->source == 0)
+        return false;
+    add_load(state, load, replica->node, step->source);
+    return true;
+}
+
+uint32_t repair_plan(const struct state *state, const struct health *health,
+                     struct repair *repairs, uint64_t now_ms, struct repair_step *steps)
+{
+    struct load load = {0};
+    uint32_t count = 0;
+
+    for (const struct repair *r = repairs; r != NULL; r = r->hh.next)
+        if (r->active)
+            add_load(state, &load, (node_id)r->key.node, r->source);
+    if (state->catalog.behind_count == 0)
+        return 0;
+    for (const struct tablet *tablet = state->catalog.tablets;
+         tablet != NULL && count < REPAIR_STEPS_MAX; tablet = tablet->hh.next) {
+        if (tablet_behind(tablet) == 0 || tablet->table->dropped)
+            continue;
+        for (unsigned i = 0; i < tablet->replica_count && count < REPAIR_STEPS_MAX; i++) {
+            const struct replica *replica = &tablet->replicas[i];
+
+            if (replica->behind && health_is_alive(health, replica->node, now_ms) &&
+                next_step(state, health, &load, tablet, replica,
+                          repair_find(repairs, tablet->id, replica->node), now_ms, &steps[count]))
+                count++;
+        }
+    }
+    return count;
+}

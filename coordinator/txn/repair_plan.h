@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is to be done next for replicas that are behind: a pure look at the state, at who is alive,
+ * and at what was tried. */
+#ifndef TG_COORDINATOR_TXN_REPAIR_PLAN_H
+#define TG_COORDINATOR_TXN_REPAIR_PLAN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <uthash.h>
+
+#include "coordinator/cluster/health.h"
+#include "coordinator/state/state.h"
+
+enum {
+    REPAIR_CLONES_MAX = 32,       /* clones under way in the cluster, … */
+    REPAIR_CLONES_PER_NODE = 4,   /* … into one participant, … */
+    REPAIR_CLONES_PER_SOURCE = 8, /* … and out of one */
+    REPAIR_CLOSE_MS = 5000,       /* a round that took no longer brought the replica close, … */
+    REPAIR_ROUNDS_MAX = 8,        /* … and after so many it is written to again in any case */
+    REPAIR_STEPS_MAX = 64         /* of one plan */
+};
+
+/* What this leader knows of one repair. */
+struct repair {
+    struct repair_key {
+        tablet_id tablet;
+        uint64_t node;
+    } key;
+    version_t behind_version; /* of the replica when this began: another one begins anew */
+    bool in_air;              /* a message or a command is on its way */
+    bool active;              /* a round was ordered and has not ended */
+    bool done;                /* a round ended well: bound is what it said */
+    bool verified;            /* … and what was bound here before was checked */
+    node_id source;           /* of the round */
+    uint64_t round;
+    uint64_t round_began_ms;
+    uint64_t round_took_ms;
+    unsigned rounds;
+    unsigned failures; /* in a row: another source each time */
+    version_t bound;
+    uint64_t not_before_ms;
+    uint64_t wait_ms;
+    UT_hash_handle hh;
+};
+
+enum repair_act {
+    REPAIR_ORDER = 1, /* a new round, from source */
+    REPAIR_ASK = 2,   /* how far the round is */
+    REPAIR_CATCH = 3, /* propose REPLICA_CATCH */
+    REPAIR_HEAL = 4   /* propose REPLICA_HEALED with version */
+};
+struct repair_step {
+    enum repair_act act;
+    const struct tablet *tablet;
+    node_id node;
+    node_id source;    /* REPAIR_ORDER */
+    version_t version; /* REPAIR_HEAL */
+};
+
+struct repair *repair_find(struct repair *repairs, tablet_id tablet, node_id node);
+/* Up to REPAIR_STEPS_MAX steps; returns how many. Nothing for a node that is not alive, or while no
+ * good replica of the tablet is. */
+uint32_t repair_plan(const struct state *state, const struct health *health,
+                     struct repair *repairs, uint64_t now_ms, struct repair_step *steps);
+
+#endif
