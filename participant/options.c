@@ -73,6 +73,8 @@ const struct config_option participant_option_table[] = {
     BYTES(disk_reserve_bytes, 0, 1024 * GIB, "256m",
           "Free space on the disk below which no new data is accepted.", NULL),
     BYTES(cache_bytes, 0, 64 * GIB, "32m", "Memory for descriptions of rowsets.", NULL),
+    BYTES(clone_bytes_per_s, 0, 1024 * GIB, "64m",
+          "Bytes a second that repairs of replicas fetch or check; 0 for no limit.", NULL),
 };
 const size_t participant_option_count =
     sizeof participant_option_table / sizeof participant_option_table[0];

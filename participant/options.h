@@ -38,6 +38,7 @@ struct participant_options {
     uint64_t blocks_map_bytes;
     uint64_t disk_reserve_bytes;
     uint64_t cache_bytes;
+    uint64_t clone_bytes_per_s;
 };
 
 extern const struct config_option participant_option_table[];

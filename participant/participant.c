@@ -36,6 +36,9 @@ struct participant {
     struct peer_clients *peers;
     struct membership *membership;
     struct gc *gc;
+    struct damage_list damage;
+    struct cloner *cloner;
+    struct clone_source *source;
     struct tablet_reader_pool *readers;
     struct rpc_handlers handlers;
     struct rpc_server *rpc;
@@ -99,6 +102,9 @@ static int fill_heartbeat(void *data, struct msg_heartbeat *message)
     p->tablets_after = message->tablet_count == HEARTBEAT_TABLETS_MAX
                            ? message->tablets[message->tablet_count - 1]
                            : 0;
+    err = damage_list_copy(&p->damage, &message->damaged, &message->damaged_count);
+    if (err != 0)
+        return err;
     return store_disk(p->store, &message->disk_free_bytes, &message->disk_total_bytes);
 }
 
@@ -161,12 +167,28 @@ static int open_links(struct participant *p, struct tg_errmsg *msg)
     return err;
 }
 
+static int open_clones(struct participant *p)
+{
+    struct cloner_options options = {.store = p->store,
+                                     .tablets = p->tablets,
+                                     .damage = &p->damage,
+                                     .clock = clock_system(),
+                                     .bytes_per_s = p->options->clone_bytes_per_s};
+
+    damage_list_init(&p->damage);
+    clone_calls_init(&options.calls, p->peers);
+    int err = cloner_open(&options, &p->cloner);
+    return err != 0 ? err : clone_source_open(p->store, p->tablets, &p->source);
+}
+
 static int open_workers(struct participant *p, struct tg_errmsg *msg)
 {
     struct table_reader_context context = {
         .store = p->store, .tablets = p->tablets, .peers = p->peers, .identity = &p->identity};
     int err = gc_open(p->store, p->tablets, &p->gc);
 
+    if (err == 0)
+        err = open_clones(p);
     if (err == 0)
         err = tablet_reader_pool_open(p->store, p->tablets, &p->readers);
     if (err == 0)
@@ -211,6 +233,10 @@ static void refresh_metrics(void *data)
                (int64_t)http_server_connections(p->http));
     metric_set(metric_gauge("tidegate_rpc_bad_frames", "frames refused since the start", NULL, 0),
                (int64_t)rpc_server_bad_frames(p->rpc));
+    metric_set(metric_gauge("tidegate_clone_rounds", "clones that ended well", NULL, 0),
+               (int64_t)cloner_rounds(p->cloner));
+    metric_set(metric_gauge("tidegate_clone_bytes", "bytes fetched by clones", NULL, 0),
+               (int64_t)cloner_bytes(p->cloner));
     metric_set(metric_gauge("tidegate_joined", "1 while this node serves its cluster", NULL, 0),
                p->api.joined);
 }
@@ -236,6 +262,8 @@ static int open_servers(struct participant *p, struct tg_errmsg *msg)
         .store = p->store,
         .tablets = p->tablets,
         .readers = p->readers,
+        .cloner = p->cloner,
+        .source = p->source,
         .identity = &p->identity,
     };
     p->api.refresh_metrics = refresh_metrics;
@@ -308,6 +336,8 @@ static void close_workers(struct loop_work *work)
 
     api_load_close(p->api.load);
     api_read_close(p->api.read);
+    cloner_close(p->cloner);
+    clone_source_close(p->source);
     tablet_reader_pool_close(p->readers);
     gc_close(p->gc);
 }
@@ -325,6 +355,8 @@ static void http_closed(void *data)
 
     p->http = NULL;
     p->handlers.readers = NULL; /* peers go elsewhere from now on */
+    p->handlers.cloner = NULL;
+    p->handlers.source = NULL;
     p->closing = (struct loop_work){.work = close_workers, .done = workers_closed, .data = p};
     if (loop_work_start(p->loop, &p->closing) != 0)
         loop_stop(p->loop);

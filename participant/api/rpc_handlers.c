@@ -150,6 +150,50 @@ static void handle_read_tablet(struct rpc_handlers *handlers, struct rpc_request
     tablet_reader_serve(handlers->readers, &message, tablet_read, new_answer(handlers, request));
 }
 
+static void handle_clone(struct rpc_handlers *handlers, struct rpc_request *request)
+{
+    struct msg_clone message;
+    struct msg_clone_reply reply;
+    struct buf head = BUF_INIT;
+    struct buf payload = BUF_INIT;
+    int err = msg_clone_decode(rpc_request_head(request), &message);
+
+    if (err == 0 && !is_me(handlers, message.node, message.epoch))
+        err = TG_FENCED;
+    if (err == 0)
+        err = handlers->cloner != NULL ? cloner_order(handlers->cloner, &message, &reply)
+                                       : TG_CLOSED;
+    if (err != 0) {
+        rpc_request_fail(request, err, tg_err_sentence(err));
+        return;
+    }
+    msg_clone_reply_encode(&reply, &head);
+    rpc_request_reply_take(request, 0, &head, &payload);
+}
+
+static void clone_answered(void *data, int err, struct buf *head, struct buf *payload)
+{
+    struct answer *answer = data;
+
+    answer->err = err;
+    answer->head = *head;
+    answer->payload = *payload;
+    buf_init(head);
+    buf_init(payload);
+    post_answer(answer);
+}
+
+static void handle_clone_question(struct rpc_handlers *handlers, struct rpc_request *request)
+{
+    if (handlers->source == NULL) {
+        rpc_request_fail(request, TG_CLOSED, "the node shuts down");
+        return;
+    }
+    clone_source_serve(handlers->source, atomic_load(&handlers->identity->node),
+                       rpc_request_type(request), rpc_request_head(request), clone_answered,
+                       new_answer(handlers, request));
+}
+
 void rpc_handlers_dispatch(void *ctx, struct rpc_request *request)
 {
     struct rpc_handlers *handlers = ctx;
@@ -163,6 +207,13 @@ void rpc_handlers_dispatch(void *ctx, struct rpc_request *request)
         break;
     case MSG_READ_TABLET:
         handle_read_tablet(handlers, request);
+        break;
+    case MSG_CLONE:
+        handle_clone(handlers, request);
+        break;
+    case MSG_CLONE_LIST:
+    case MSG_CLONE_READ:
+        handle_clone_question(handlers, request);
         break;
     default:
         rpc_request_fail(request, TG_UNSUPPORTED, "this node does not know that message");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Calls from other nodes: publish (from the leading coordinator), replicate and read (from other
- * participants). */
+/* Calls from other nodes: publish and clone (from the leading coordinator), replicate, read and the
+ * questions of clones (from other participants). */
 #ifndef TG_PARTICIPANT_API_RPC_HANDLERS_H
 #define TG_PARTICIPANT_API_RPC_HANDLERS_H
 
@@ -8,6 +8,8 @@
 #include "common/net/loop.h"
 #include "common/net/rpc.h"
 #include "participant/link/node_identity.h"
+#include "participant/maintain/clone_source.h"
+#include "participant/maintain/cloner.h"
 #include "participant/read/tablet_reader.h"
 #include "participant/store/store.h"
 #include "participant/tablet/tablet_set.h"
@@ -18,6 +20,8 @@ struct rpc_handlers {
     struct store *store;
     struct tablet_set *tablets;
     struct tablet_reader_pool *readers; /* NULL: reads are refused with TG_CLOSED, at shutdown */
+    struct cloner *cloner;              /* the same */
+    struct clone_source *source;        /* the same */
     const struct node_identity *identity;
 };
 

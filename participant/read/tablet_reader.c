@@ -269,6 +269,8 @@ static void run_job(struct tablet_reader_pool *pool, struct job *job, struct blo
     tablet_id tablet = job->message.tablet;
     int err = read_job(pool, job, encoder, &reply, &payload, &msg);
 
+    if (err == TG_CORRUPT || err == TG_NOT_FOUND)
+        tablet_set_suspect(pool->tablets, tablet);
     if (err != 0) {
         if (err != TG_BEHIND && err != TG_CLOSED)
             log_warn("read", "cannot_serve tablet=%lu err=%s reason=%s", tablet, tg_err_name(err),

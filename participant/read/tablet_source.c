@@ -92,6 +92,8 @@ static int next_at_home(struct tablet_source *source, uint32_t max, struct vecto
                                  &source->cursor, msg);
     if (err == 0)
         err = merge_cursor_next(source->cursor, max, out, versions, rows, msg);
+    if (err == TG_CORRUPT || err == TG_NOT_FOUND)
+        tablet_set_suspect(source->context->tablets, source->message.tablet);
     if (err != 0) {
         merge_cursor_close(source->cursor); /* the next replica goes on from message.position */
         source->cursor = NULL;

@@ -86,6 +86,45 @@ static bool is_dead(const struct open_table *table, txn_id txn)
     return txn < table->low_water || table->dead[txn % OPEN_DEAD_MAX] == txn;
 }
 
+static bool is_held(const struct open_table *table, tablet_id tablet)
+{
+    for (unsigned i = 0; i < OPEN_HELD_MAX; i++)
+        if (table->held[i] == tablet)
+            return true;
+    return false;
+}
+
+int open_table_hold(struct open_table *table, tablet_id tablet)
+{
+    int err = TG_BUSY;
+    pthread_mutex_lock(&table->lock);
+    for (unsigned i = 0; i < OPEN_HELD_MAX && !is_held(table, tablet); i++) {
+        if (table->held[i] == 0) {
+            table->held[i] = tablet;
+            err = 0;
+        }
+    }
+    pthread_mutex_unlock(&table->lock);
+    return err;
+}
+
+void open_table_let_go(struct open_table *table, tablet_id tablet)
+{
+    pthread_mutex_lock(&table->lock);
+    for (unsigned i = 0; i < OPEN_HELD_MAX; i++)
+        if (table->held[i] == tablet)
+            table->held[i] = 0;
+    pthread_mutex_unlock(&table->lock);
+}
+
+bool open_table_is_held(struct open_table *table, tablet_id tablet)
+{
+    pthread_mutex_lock(&table->lock);
+    bool held = is_held(table, tablet);
+    pthread_mutex_unlock(&table->lock);
+    return held;
+}
+
 int open_table_add(struct open_table *table, txn_id txn, rowset_id rowset, table_id of_table,
                    tablet_id tablet, struct open_rowset **open)
 {
@@ -95,7 +134,7 @@ int open_table_add(struct open_table *table, txn_id txn, rowset_id rowset, table
     int err = 0;
     pthread_mutex_lock(&table->lock);
     struct open_rowset **link = find_link(table, tablet, rowset);
-    if (is_dead(table, txn))
+    if (is_dead(table, txn) && !is_held(table, tablet))
         err = TG_REFUSED;
     else if (table->count >= ROWSET_OPEN_MAX || *link != NULL)
         err = TG_BUSY;
@@ -150,10 +189,10 @@ void open_rowset_release(struct open_rowset *open)
     free(open);
 }
 
-bool open_table_is_dead(struct open_table *table, txn_id txn)
+bool open_table_is_dead(struct open_table *table, txn_id txn, tablet_id tablet)
 {
     pthread_mutex_lock(&table->lock);
-    bool dead = is_dead(table, txn);
+    bool dead = is_dead(table, txn) && !is_held(table, tablet);
     pthread_mutex_unlock(&table->lock);
     return dead;
 }
@@ -175,7 +214,7 @@ void open_table_kill(struct open_table *table, txn_id txn)
         struct open_rowset **link = &table->buckets[i];
         while (*link != NULL) {
             struct open_rowset *open = *link;
-            if (open->txn != txn) {
+            if (open->txn != txn || is_held(table, open->tablet)) {
                 link = &open->next;
                 continue;
             }

@@ -10,6 +10,7 @@
 
 enum {
     OPEN_BUCKETS = 8192,
+    OPEN_HELD_MAX = 16, /* tablets being cloned at once */
     /* Dead transactions remembered; what comes late for an older one is collected again. */
     OPEN_DEAD_MAX = 8192
 };
@@ -22,6 +23,7 @@ struct open_table {
     struct open_rowset *buckets[OPEN_BUCKETS];
     uint32_t count;
     txn_id low_water;
+    tablet_id held[OPEN_HELD_MAX]; /* being cloned; 0 = free */
     txn_id dead[OPEN_DEAD_MAX]; /* by number, the newer one wins a place; 0 = none */
 };
 

@@ -83,7 +83,7 @@ static int drop_extents(struct store *store, const struct victim *victim)
 
 /* ---- a transaction's staged rowsets ---- */
 
-/* Collects some staged records of the transaction. */
+/* Collects some staged records of the transaction; those of tablets that are being cloned stay. */
 static int find_staged(struct store *store, txn_id txn_number, struct drop *drop)
 {
     struct lmdb_txn txn;
@@ -106,10 +106,11 @@ static int find_staged(struct store *store, txn_id txn_number, struct drop *drop
                 err = staged_value_decode(cursor.value, &value);
             if (err != 0)
                 break;
-            drop->victims[drop->count++] = (struct victim){.txn = numbers[0],
-                                                           .rowset = numbers[1],
-                                                           .tablet = numbers[2],
-                                                           .extents = value.extents};
+            if (!open_table_is_held(store->open, numbers[2]))
+                drop->victims[drop->count++] = (struct victim){.txn = numbers[0],
+                                                               .rowset = numbers[1],
+                                                               .tablet = numbers[2],
+                                                               .extents = value.extents};
             there = lmdb_cursor_next(&cursor);
         }
         lmdb_cursor_close(&cursor);
@@ -231,16 +232,68 @@ int rowset_drop_txn(struct store *store, txn_id txn)
     open_table_kill(store->open, txn);
     int err = store_writer_run(store->meta_writer, true, 0, apply_nothing, NULL);
     uint64_t dropped = 0;
-    while (err == 0) {
+    bool more = true;
+    while (err == 0 && more) {
+        pthread_mutex_lock(&store->drop_lock);
         err = find_staged(store, txn, drop);
-        if (err != 0 || drop->count == 0)
-            break;
+        more = drop->count > 0;
         dropped += drop->count;
-        err = drop_some(drop);
+        if (err == 0 && more)
+            err = drop_some(drop);
+        pthread_mutex_unlock(&store->drop_lock);
     }
     free(drop);
     if (dropped > 0 || err != 0)
         log_info("store", "dropped txn=%lu rowsets=%lu result=%s", txn, dropped, tg_err_name(err));
+    return err;
+}
+
+/* ---- one rowset, staged or bound ---- */
+
+/* A staged record that says "being dropped" makes a crash in the middle harmless: what is left is
+ * found by it, and nothing takes the rowset for a good one. */
+static int apply_condemn_one(void *data, struct lmdb_txn *txn)
+{
+    const struct drop *drop = data;
+    const struct victim *victim = &drop->victims[0];
+    struct store_key key;
+    struct staged_value value = {.state = STAGED_DROPPING, .extents = true};
+    struct buf encoded = BUF_INIT;
+    store_key_rowset(&key, victim->tablet, victim->rowset);
+    lmdb_txn_delete(txn, drop->store->db_rowset, store_key_slice(&key));
+    staged_value_encode(&value, &encoded);
+    store_key_staged(&key, victim->txn, victim->rowset, victim->tablet);
+    if (encoded.err == 0)
+        lmdb_txn_put(txn, drop->store->db_staged, store_key_slice(&key),
+                     slice_of(encoded.data, encoded.len));
+    int err = encoded.err;
+    buf_close(&encoded);
+    return err != 0 ? err : txn->err;
+}
+
+int rowset_drop_one(struct store *store, txn_id txn, tablet_id tablet, rowset_id rowset)
+{
+    struct drop *drop = malloc(sizeof *drop);
+    if (drop == NULL)
+        return TG_NOMEM;
+    drop->store = store;
+    drop->count = 1;
+    drop->victims[0] =
+        (struct victim){.txn = txn, .tablet = tablet, .rowset = rowset, .extents = true};
+    struct open_rowset *open = open_table_find(store->open, tablet, rowset);
+    if (open != NULL) {
+        open_table_remove(store->open, open, TG_STALE);
+        open_rowset_release(open);
+    }
+    pthread_mutex_lock(&store->drop_lock);
+    int err = store_writer_run(store->meta_writer, true, DROP_JOB_BYTES, apply_condemn_one, drop);
+    rowset_cache_remove(store->cache, tablet, rowset);
+    if (err == 0)
+        err = drop_extents(store, &drop->victims[0]);
+    if (err == 0)
+        err = store_writer_run(store->meta_writer, true, DROP_JOB_BYTES, apply_bury, drop);
+    pthread_mutex_unlock(&store->drop_lock);
+    free(drop);
     return err;
 }
 
@@ -382,6 +435,7 @@ int rowset_drop_tablet(struct store *store, tablet_id tablet)
     if (self.drop == NULL)
         return TG_NOMEM;
     self.drop->store = store;
+    pthread_mutex_lock(&store->drop_lock);
     int err = store_writer_run(store->meta_writer, true, DROP_JOB_BYTES, apply_mark_tablet, &self);
     if (err == 0)
         err = drop_rowsets(&self);
@@ -390,8 +444,30 @@ int rowset_drop_tablet(struct store *store, tablet_id tablet)
             err = store_writer_run(store->meta_writer, true, DROP_JOB_BYTES, apply_drop_versions,
                                    &self);
     } while (err == 0 && self.more);
+    pthread_mutex_unlock(&store->drop_lock);
     free(self.drop);
     log_info("store", "dropped tablet=%lu result=%s", tablet, tg_err_name(err));
+    return err;
+}
+
+int rowset_drop_tablet_unfinished(struct store *store, tablet_id tablet, bool *unfinished)
+{
+    struct lmdb_txn txn;
+    struct store_key key;
+    struct slice bytes;
+    struct tablet_value value;
+    *unfinished = false;
+    int err = lmdb_txn_read(&store->meta, &txn);
+    if (err != 0)
+        return err;
+    store_key_tablet(&key, tablet);
+    if (lmdb_txn_get(&txn, store->db_tablet, store_key_slice(&key), &bytes)) {
+        err = tablet_value_decode(bytes, &value);
+        *unfinished = err == 0 && value.state == TABLET_DROPPING;
+    }
+    if (err == 0)
+        err = txn.err;
+    lmdb_txn_abort(&txn);
     return err;
 }
 

@@ -5,6 +5,8 @@
 #ifndef TG_PARTICIPANT_STORE_ROWSET_DROP_H
 #define TG_PARTICIPANT_STORE_ROWSET_DROP_H
 
+#include <stdbool.h>
+
 #include "participant/store/store.h"
 
 /* Drops all rowsets of a dead transaction that no version binds; this is looked at again under the
@@ -12,8 +14,14 @@
  * are refused. 0; TG_NOSPACE, TG_IO: do it again. */
 int rowset_drop_txn(struct store *store, txn_id txn);
 
+/* Drops one rowset, bound or not, so that it can be staged again: for repairs only, whose tablet is
+ * held. A version that binds it keeps naming it. */
+int rowset_drop_one(struct store *store, txn_id txn, tablet_id tablet, rowset_id rowset);
+
 /* Drops a tablet: its versions, rowsets, and what is staged for it. */
 int rowset_drop_tablet(struct store *store, tablet_id tablet);
+/* Whether a crash interrupted that: until it was done again no version can be bound. */
+int rowset_drop_tablet_unfinished(struct store *store, tablet_id tablet, bool *unfinished);
 
 /* Up to max transactions above `after` (0: from the start) that have staged, unbound rowsets here,
  * ascending. *count < max: there are no more; go on with the last one otherwise. */

@@ -60,10 +60,16 @@ int open_table_add(struct open_table *table, txn_id txn, rowset_id rowset, table
 void open_table_remove(struct open_table *table, struct open_rowset *open, int err);
 void open_rowset_release(struct open_rowset *open);
 
-/* Known to be dead: below the low water, or among the last ones dropped. */
-bool open_table_is_dead(struct open_table *table, txn_id txn);
+/* Known to be dead: below the low water, or among the last ones dropped; never in a tablet that is
+ * held. */
+bool open_table_is_dead(struct open_table *table, txn_id txn, tablet_id tablet);
+/* A tablet that is being cloned: what final transactions wrote into it is staged again until it is
+ * bound. TG_BUSY: OPEN_HELD_MAX are held, or this one is. */
+int open_table_hold(struct open_table *table, tablet_id tablet);
+void open_table_let_go(struct open_table *table, tablet_id tablet);
+bool open_table_is_held(struct open_table *table, tablet_id tablet);
 void open_table_set_low_water(struct open_table *table, txn_id low_water);
-/* From now on dead; removes its open rowsets. */
+/* From now on dead; removes its open rowsets, but for those of held tablets. */
 void open_table_kill(struct open_table *table, txn_id txn);
 void open_table_count(struct open_table *table, uint64_t *rowsets, uint64_t *bytes);
 /* Transactions above `after` with open rowsets, in no order, repeated; allocated, to be freed. */

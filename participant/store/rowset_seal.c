@@ -77,7 +77,7 @@ static int sticky_err(struct open_rowset *open)
 /* Before anything is written: may this item be sealed? */
 static int check_item(struct seal_call *call, struct seal_item *item, struct lmdb_txn *txn)
 {
-    if (open_table_is_dead(call->store->open, item->txn))
+    if (open_table_is_dead(call->store->open, item->txn, item->tablet))
         return TG_REFUSED;
     if (item->open != NULL) {
         int err = sticky_err(item->open);

@@ -4,6 +4,7 @@
 
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include "participant/store/rowset_open.h"
@@ -94,7 +95,11 @@ static int check_message(struct store *store, const struct msg_replicate *messag
             seal->table != message->table)
             return TG_INVALID;
     }
-    return open_table_is_dead(store->open, message->txn) ? TG_REFUSED : 0;
+    for (uint32_t i = 0; i < message->piece_count; i++) {
+        if (open_table_is_dead(store->open, message->txn, message->pieces[i].tablet))
+            return TG_REFUSED;
+    }
+    return 0;
 }
 
 /* A sender that waits until the writers have room. */
@@ -175,6 +180,43 @@ int rowset_store_replicate_wait(struct store *store, const struct msg_replicate 
     pthread_cond_destroy(&call.finished);
     pthread_mutex_destroy(&call.lock);
     return call.err;
+}
+
+int rowset_store_find(struct store *store, txn_id txn_number, tablet_id tablet, rowset_id rowset,
+                      enum rowset_here *here, struct digest *digest)
+{
+    struct lmdb_txn txn;
+    enum seal_found found = SEAL_FOUND_NOTHING;
+    *here = ROWSET_NOT_HERE;
+    memset(digest, 0, sizeof *digest);
+    int err = lmdb_txn_read(&store->meta, &txn);
+    if (err != 0)
+        return err;
+    err = rowset_seal_find(store, &txn, txn_number, tablet, rowset, &found, digest);
+    if (err == 0)
+        err = txn.err;
+    lmdb_txn_abort(&txn);
+    if (err == TG_CORRUPT) { /* a record that cannot be read is as good as none */
+        *here = ROWSET_LEFTOVER;
+        return 0;
+    }
+    *here = found == SEAL_FOUND_SEALED     ? ROWSET_SEALED
+            : found == SEAL_FOUND_LEFTOVER ? ROWSET_LEFTOVER
+                                           : ROWSET_NOT_HERE;
+    return err;
+}
+
+int rowset_store_hold(struct store *store, tablet_id tablet)
+{
+    pthread_mutex_lock(&store->drop_lock);
+    int err = open_table_hold(store->open, tablet);
+    pthread_mutex_unlock(&store->drop_lock);
+    return err;
+}
+
+void rowset_store_let_go(struct store *store, tablet_id tablet)
+{
+    open_table_let_go(store->open, tablet);
 }
 
 void rowset_store_set_low_water(struct store *store, txn_id low_water)

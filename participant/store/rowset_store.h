@@ -55,6 +55,21 @@ void rowset_store_replicate(struct store *store, const struct msg_replicate *mes
 int rowset_store_replicate_wait(struct store *store, const struct msg_replicate *message,
                                 struct slice payload);
 
+/* What is here of a rowset, bound or not. */
+enum rowset_here {
+    ROWSET_NOT_HERE,
+    ROWSET_LEFTOVER, /* begun by an earlier process, or being dropped: rowset_drop_one first */
+    ROWSET_SEALED    /* complete, with that digest */
+};
+int rowset_store_find(struct store *store, txn_id txn, tablet_id tablet, rowset_id rowset,
+                      enum rowset_here *here, struct digest *digest);
+
+/* While a tablet is held, what final transactions wrote into it may be staged again, by a clone, and
+ * is not dropped with them (DESIGN.md 2.4, rule 10). Waits for a drop under way. TG_BUSY: held
+ * already, or too many are. */
+int rowset_store_hold(struct store *store, tablet_id tablet);
+void rowset_store_let_go(struct store *store, tablet_id tablet);
+
 /* Transactions below this that are not bound are dead (from the coordinators): their pieces are
  * refused. Never goes back. */
 void rowset_store_set_low_water(struct store *store, txn_id low_water);

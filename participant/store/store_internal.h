@@ -3,6 +3,7 @@
 #ifndef TG_PARTICIPANT_STORE_STORE_INTERNAL_H
 #define TG_PARTICIPANT_STORE_STORE_INTERNAL_H
 
+#include <pthread.h>
 #include <stdatomic.h>
 
 #include "participant/store/store.h"
@@ -29,6 +30,7 @@ struct store {
     struct store_writer *block_writer[BLOCK_CLASSES];
     struct open_table *open;          /* rowsets being written: rowset_open.h */
     struct rowset_cache *cache;       /* rowset_cache.h */
+    pthread_mutex_t drop_lock;        /* one drop of rowsets at a time; before holding one, too */
     atomic_ullong disk_good_until_ms; /* the disk was seen with room; on the coarse clock */
 };
 

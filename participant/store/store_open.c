@@ -187,6 +187,7 @@ int store_open(const char *dir, const struct store_options *options, struct stor
         return tg_fail(msg, TG_NOMEM, "store");
     made->options = *options;
     made->lock_fd = -1;
+    pthread_mutex_init(&made->drop_lock, NULL);
     made->dir = strdup(dir);
     int err = made->dir == NULL ? tg_fail(msg, TG_NOMEM, "store") : open_parts(made, msg);
     if (err != 0) {
@@ -206,6 +207,7 @@ void store_close(struct store *store)
         store_writer_stop(store->block_writer[i]);
     store_writer_stop(store->meta_writer);
     open_table_free(store->open);
+    pthread_mutex_destroy(&store->drop_lock);
     rowset_cache_free(store->cache);
     for (int i = 0; i < BLOCK_CLASSES; i++)
         lmdb_env_close(&store->blocks[i]);

@@ -82,6 +82,20 @@ static int read_facts(struct bind_job *self, struct lmdb_txn *txn, const struct 
     return txn->err;
 }
 
+/* They are bound, so they are staged no longer. Also for a version that was bound before, when a
+ * repair has staged one of its rowsets again; what is not complete stays as it is. */
+static int end_staged(struct bind_job *self, struct lmdb_txn *txn, const struct publish_bind *bind)
+{
+    for (uint32_t i = 0; i < bind->rowset_count; i++) {
+        struct store_key key;
+        store_key_staged(&key, bind->txn, bind->rowsets[i].rowset, bind->tablet);
+        if (self->staged[i].sealed &&
+            digest_equal(&self->staged[i].digest, &bind->rowsets[i].digest))
+            lmdb_txn_delete(txn, self->store->db_staged, store_key_slice(&key));
+    }
+    return txn->err;
+}
+
 static int write_bind(struct bind_job *self, struct lmdb_txn *txn, const struct publish_bind *bind,
                       struct tablet_value *tablet)
 {
@@ -106,11 +120,7 @@ static int write_bind(struct bind_job *self, struct lmdb_txn *txn, const struct 
                      slice_of(bytes.data + version_len, bytes.len - version_len));
     int err = bytes.err;
     buf_close(&bytes);
-    for (uint32_t i = 0; i < bind->rowset_count; i++) {
-        store_key_staged(&key, bind->txn, bind->rowsets[i].rowset, bind->tablet);
-        lmdb_txn_delete(txn, self->store->db_staged, store_key_slice(&key));
-    }
-    return err != 0 ? err : txn->err;
+    return err != 0 ? err : end_staged(self, txn, bind);
 }
 
 static int apply_bind(struct bind_job *self, struct lmdb_txn *txn, const struct publish_bind *bind,
@@ -129,9 +139,9 @@ static int apply_bind(struct bind_job *self, struct lmdb_txn *txn, const struct 
     if (err != 0)
         return err;
     *status = (uint8_t)self->decide(bind, &facts);
-    if (*status != PUBLISH_BOUND || facts.bound)
+    if (*status != PUBLISH_BOUND)
         return 0;
-    return write_bind(self, txn, bind, &tablet);
+    return facts.bound ? end_staged(self, txn, bind) : write_bind(self, txn, bind, &tablet);
 }
 
 static int bind_apply(struct store_job *job, struct lmdb_txn *txn)

@@ -21,6 +21,8 @@ struct tablet_set {
     struct tablet *tablets; /* ascending by id */
     uint32_t count;
     uint32_t capacity;
+    tablet_id suspects[TABLET_SUSPECTS_MAX];
+    uint32_t suspect_count;
 };
 
 /* Index of the first tablet at or above id. */
@@ -157,4 +159,29 @@ version_t tablet_set_last(struct tablet_set *set, tablet_id tablet)
     version_t last = found == NULL ? 0 : version_map_last(&found->map);
     pthread_rwlock_unlock(&set->lock);
     return last;
+}
+
+void tablet_set_suspect(struct tablet_set *set, tablet_id tablet)
+{
+    pthread_rwlock_wrlock(&set->lock);
+    bool known = false;
+    for (uint32_t i = 0; i < set->suspect_count; i++)
+        known = known || set->suspects[i] == tablet;
+    if (!known && set->suspect_count < TABLET_SUSPECTS_MAX)
+        set->suspects[set->suspect_count++] = tablet;
+    pthread_rwlock_unlock(&set->lock);
+}
+
+tablet_id tablet_set_take_suspect(struct tablet_set *set)
+{
+    pthread_rwlock_wrlock(&set->lock);
+    tablet_id tablet = 0;
+    if (set->suspect_count > 0) {
+        tablet = set->suspects[0];
+        set->suspect_count--;
+        memmove(&set->suspects[0], &set->suspects[1],
+                set->suspect_count * sizeof set->suspects[0]);
+    }
+    pthread_rwlock_unlock(&set->lock);
+    return tablet;
 }

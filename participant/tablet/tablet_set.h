@@ -29,6 +29,13 @@ void tablet_set_remove(struct tablet_set *set, tablet_id tablet);
  * more. For heartbeats, in turn. */
 uint32_t tablet_set_list(struct tablet_set *set, tablet_id after, tablet_id *tablets, uint32_t max);
 
+/* Data of that tablet could not be read: maintenance is to look at it. Beyond TABLET_SUSPECTS_MAX
+ * nothing is kept: the next read says it again. */
+enum { TABLET_SUSPECTS_MAX = 64 };
+void tablet_set_suspect(struct tablet_set *set, tablet_id tablet);
+/* One of them, taken out; 0 if there is none. */
+tablet_id tablet_set_take_suspect(struct tablet_set *set);
+
 /* Last bound version, 0 if none. */
 version_t tablet_set_last(struct tablet_set *set, tablet_id tablet);
 

@@ -117,6 +117,51 @@ enum publish_status version_map_bind_check(const struct version_map *map,
     return PUBLISH_BOUND;
 }
 
+uint32_t version_map_count(const struct version_map *map, version_t version)
+{
+    return count_until(map, version);
+}
+
+int version_map_entry(const struct version_map *map, uint32_t place, struct publish_bind *bind)
+{
+    const struct version_entry *entry = &map->log->versions[place];
+    *bind = (struct publish_bind){.version = entry->version,
+                                  .prev = entry->prev,
+                                  .txn = entry->txn,
+                                  .replace = entry->replace,
+                                  .rowset_count = entry->rowset_count};
+    bind->rowsets = calloc((size_t)entry->rowset_count + 1, sizeof *bind->rowsets);
+    if (bind->rowsets == NULL)
+        return TG_NOMEM;
+    for (uint32_t i = 0; i < entry->rowset_count; i++) {
+        const struct version_rowset *rowset = &map->log->rowsets[entry->rowset_first + i];
+        bind->rowsets[i] = (struct publish_rowset){rowset->rowset, rowset->digest};
+    }
+    return 0;
+}
+
+int version_map_chain(const struct version_map *map, version_t version, struct digest *chain)
+{
+    struct digest_stream *stream = digest_stream_open();
+    uint32_t count = count_until(map, version);
+    if (stream == NULL)
+        return TG_NOMEM;
+    for (uint32_t i = 0; i < count; i++) {
+        const struct version_entry *entry = &map->log->versions[i];
+        uint64_t numbers[] = {entry->version, entry->prev, entry->txn, entry->replace,
+                              entry->rowset_count};
+        digest_stream_add(stream, numbers, sizeof numbers);
+        for (uint32_t j = 0; j < entry->rowset_count; j++) {
+            const struct version_rowset *rowset = &map->log->rowsets[entry->rowset_first + j];
+            digest_stream_add(stream, &rowset->rowset, sizeof rowset->rowset);
+            digest_stream_add(stream, rowset->digest.bytes, sizeof rowset->digest.bytes);
+        }
+    }
+    *chain = digest_stream_value(stream);
+    digest_stream_close(stream);
+    return 0;
+}
+
 static uint32_t grown(uint32_t capacity, uint32_t needed, uint32_t max)
 {
     uint64_t wanted = capacity < LOG_ITEMS_MIN ? LOG_ITEMS_MIN : (uint64_t)capacity * 2;

@@ -42,6 +42,15 @@ bool version_map_has(const struct version_map *map, version_t version);
 enum publish_status version_map_bind_check(const struct version_map *map,
                                            const struct publish_bind *bind, bool *already);
 
+/* How many versions are at or below `version`. */
+uint32_t version_map_count(const struct version_map *map, version_t version);
+/* The version at a place (below version_map_count(map, UINT64_MAX)), as a bind whose rowsets the
+ * caller frees; its tablet and table are left 0. 0 or TG_NOMEM. */
+int version_map_entry(const struct version_map *map, uint32_t place, struct publish_bind *bind);
+/* Digest over all versions up to `version`: their numbers, transactions, rowsets and digests. Equal
+ * on two nodes if they hold the same. 0 or TG_NOMEM. */
+int version_map_chain(const struct version_map *map, version_t version, struct digest *chain);
+
 /* Appends a version; bind_check must have allowed it. 0, TG_NOMEM, TG_LIMIT, TG_INVALID (prev is
  * not the last). */
 int version_map_append(struct version_map *map, const struct publish_bind *bind);

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One rowset of a clone. */
+#include "participant/maintain/clone_rowset.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "common/base/log.h"
+#include "common/proto/message.h"
+#include "participant/store/rowset_drop.h"
+#include "participant/store/rowset_reader.h"
+#include "participant/store/rowset_store.h"
+
+/* Bytes from offset on; the description with the first ones. */
+static int fetch(struct clone_tablet *clone, rowset_id rowset, uint64_t offset,
+                 struct msg_clone_read_reply *reply, struct buf *payload, struct tg_errmsg *msg)
+{
+    struct msg_clone_read message = {.source = clone->order.source,
+                                     .tablet = clone->order.tablet,
+                                     .rowset = rowset,
+                                     .offset = offset,
+                                     .len = CLONE_READ_BYTES_MAX};
+    struct buf head = BUF_INIT;
+    struct buf reply_head = BUF_INIT;
+
+    msg_clone_read_encode(&message, &head);
+    int err = clone->calls->call(clone->calls->ctx, clone->order.source, clone->order.address,
+                                 MSG_CLONE_READ, &head, clone->stop, &reply_head, payload, msg);
+    if (err == 0) {
+        err = msg_clone_read_reply_decode(slice_of(reply_head.data, reply_head.len), reply);
+        if (err != 0)
+            tg_fail(msg, err, "the source's answer is malformed");
+    }
+    buf_close(&reply_head);
+    if (err == 0) {
+        atomic_fetch_add(&clone->bytes, payload->len);
+        throttle_wait(clone->throttle, payload->len, clone->stop);
+    }
+    return err;
+}
+
+/* The source must describe what the log names. */
+static int check_meta(const struct clone_tablet *clone, txn_id txn,
+                      const struct publish_rowset *rowset, const struct msg_clone_read_reply *reply,
+                      struct tg_errmsg *msg)
+{
+    const struct rowset_meta *meta = &reply->meta;
+
+    if (!reply->with_meta || meta->tablet != clone->order.tablet ||
+        meta->rowset != rowset->rowset || meta->table != clone->order.table || meta->txn != txn)
+        return tg_fail(msg, TG_CORRUPT, "the source describes another rowset");
+    if (!digest_equal(&meta->digest, &rowset->digest))
+        return tg_fail(msg, TG_DIGEST, "the source's rowset %" PRIu64 " has another digest",
+                       rowset->rowset);
+    return 0;
+}
+
+/* A piece, or with meta the seal. */
+static int put(struct clone_tablet *clone, const struct rowset_meta *meta, txn_id txn,
+               rowset_id rowset, uint64_t offset, struct slice bytes, bool seal)
+{
+    struct replicate_piece piece = {
+        .tablet = clone->order.tablet, .offset = offset, .len = (uint32_t)bytes.len};
+    struct rowset_meta copy;
+    struct msg_replicate message = {.txn = txn,
+                                    .rowset = rowset,
+                                    .table = clone->order.table,
+                                    .piece_count = bytes.len > 0,
+                                    .pieces = &piece};
+
+    if (seal) {
+        copy = *meta; /* borrowed */
+        message.seal_count = 1;
+        message.seals = &copy;
+    }
+    return rowset_store_replicate_wait(clone->store, &message, bytes);
+}
+
+static int fetch_all(struct clone_tablet *clone, txn_id txn, const struct publish_rowset *rowset,
+                     struct msg_clone_read_reply *first, struct buf *payload,
+                     struct tg_errmsg *msg)
+{
+    uint64_t offset = 0;
+    int err = fetch(clone, rowset->rowset, 0, first, payload, msg);
+
+    if (err == 0)
+        err = check_meta(clone, txn, rowset, first, msg);
+    while (err == 0) {
+        bool last = offset + payload->len >= first->meta.bytes;
+
+        if (payload->len == 0 && !last)
+            return tg_fail(msg, TG_CORRUPT, "the source gives less than it describes");
+        err = put(clone, &first->meta, txn, rowset->rowset, offset,
+                  slice_of(payload->data, payload->len), last);
+        if (err != 0)
+            return tg_fail(msg, err, "rowset %" PRIu64 " cannot be stored: %s", rowset->rowset,
+                           tg_err_sentence(err));
+        offset += payload->len;
+        if (last)
+            return 0;
+        if (atomic_load(clone->stop))
+            return tg_fail(msg, TG_CANCELED, "the node shuts down");
+        struct msg_clone_read_reply reply;
+
+        buf_close(payload);
+        err = fetch(clone, rowset->rowset, offset, &reply, payload, msg);
+        if (err == 0)
+            msg_clone_read_reply_close(&reply);
+    }
+    return err;
+}
+
+static int fetch_rowset(struct clone_tablet *clone, txn_id txn, const struct publish_rowset *rowset,
+                        struct tg_errmsg *msg)
+{
+    struct msg_clone_read_reply first;
+    struct buf payload = BUF_INIT;
+
+    memset(&first, 0, sizeof first);
+    rowset_meta_init(&first.meta);
+    int err = fetch_all(clone, txn, rowset, &first, &payload, msg);
+    msg_clone_read_reply_close(&first);
+    buf_close(&payload);
+    return err;
+}
+
+int clone_rowset_replace(struct clone_tablet *clone, txn_id txn,
+                         const struct publish_rowset *rowset, struct tg_errmsg *msg)
+{
+    int err = rowset_drop_one(clone->store, txn, clone->order.tablet, rowset->rowset);
+
+    if (err != 0)
+        return tg_fail(msg, err, "rowset %" PRIu64 " cannot be replaced: %s", rowset->rowset,
+                       tg_err_sentence(err));
+    return fetch_rowset(clone, txn, rowset, msg);
+}
+
+int clone_rowset_stage(struct clone_tablet *clone, txn_id txn, const struct publish_rowset *rowset,
+                       struct tg_errmsg *msg)
+{
+    enum rowset_here here;
+    struct digest digest;
+    int err = rowset_store_find(clone->store, txn, clone->order.tablet, rowset->rowset, &here,
+                                &digest);
+
+    if (err != 0)
+        return tg_fail(msg, err, "%s", tg_err_sentence(err));
+    if (here == ROWSET_SEALED && digest_equal(&digest, &rowset->digest))
+        return 0;
+    if (here == ROWSET_NOT_HERE) {
+        err = fetch_rowset(clone, txn, rowset, msg);
+        if (err != TG_STALE)
+            return err;
+    }
+    if (here == ROWSET_SEALED)
+        log_error("clone", "other_digest tablet=%lu rowset=%lu txn=%lu", clone->order.tablet,
+                  rowset->rowset, txn);
+    return clone_rowset_replace(clone, txn, rowset, msg);
+}
+
+int clone_rowset_verify(struct clone_tablet *clone, const struct publish_rowset *rowset)
+{
+    struct rowset_reader reader;
+    int err =
+        rowset_reader_open(clone->store, clone->order.tablet, rowset->rowset, &reader);
+
+    if (err != 0)
+        return err;
+    throttle_wait(clone->throttle, reader.meta->bytes, clone->stop);
+    err = digest_equal(&reader.meta->digest, &rowset->digest) ? rowset_reader_verify(&reader)
+                                                              : TG_CORRUPT;
+    rowset_reader_close(&reader);
+    return err;
+}
