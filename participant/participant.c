@@ -408,6 +408,7 @@ int participant_run(const struct participant_options *options)
     if (err == 0)
         err = open_load(&p, &msg);
     p.api.coordinators = p.coordinators;
+    p.api.tablets = p.tablets;
     if (err == 0)
         err = open_servers(&p, &msg);
     if (err == 0)

@@ -235,9 +235,11 @@ static int run_status(struct cluster_call *call, struct cluster_node *node)
     if (view.leader == 0)
         puts("No coordinator knows a leader.");
     else
-        printf("Transactions: %lu open, %lu being published, %lu finished.\n",
+        printf("Transactions: %lu open, %lu being published, %lu finished.\n"
+               "Replicas: %lu behind%s.\n",
                (unsigned long)view.open, (unsigned long)view.publishing,
-               (unsigned long)view.finished);
+               (unsigned long)view.finished, (unsigned long)view.replicas_behind,
+               view.replicas_behind > 0 ? ", being repaired from others" : "");
     return well && view.leader != 0 ? CLI_OK : CLI_FAILED;
 }
 

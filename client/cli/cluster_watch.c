@@ -69,6 +69,7 @@ static bool take_view(const struct json_value *data, struct cluster_view *view)
     view->open = take_uint(transactions, "open");
     view->publishing = take_uint(transactions, "publishing");
     view->finished = take_uint(transactions, "finished");
+    view->replicas_behind = take_uint(data, "replicas_behind");
     json_iter_init(&iter, json_value_get(data, "participants"));
     while (json_iter_element(&iter, &participant)) {
         uint64_t id = take_uint(participant, "id");

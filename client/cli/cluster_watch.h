@@ -12,6 +12,7 @@ struct cluster_view {
     bool alive[CLUSTER_PARTICIPANTS_MAX + 1]; /* participants by number */
     bool answers[CLUSTER_NODES_MAX];          /* nodes by place in the cluster: HTTP works */
     uint64_t open, publishing, finished;      /* transactions */
+    uint64_t replicas_behind;
 };
 
 /* Asks every running node whether it answers, and the cluster who leads. */

@@ -89,12 +89,13 @@ static void print_participant(const struct query_call *call, const struct member
     json_writer_object_end(out);
 }
 
-static uint64_t replicas_behind(const struct table *table)
+/* Replicas of the table that are behind, or catching. */
+static uint64_t replicas_in(const struct table *table, uint8_t (*slots)(const struct tablet *))
 {
     uint64_t count = 0;
 
     for (uint32_t i = 0; i < table->bucket_count; i++)
-        count += (uint64_t)__builtin_popcount(tablet_behind(table->tablets[i]));
+        count += (uint64_t)__builtin_popcount(slots(table->tablets[i]));
     return count;
 }
 
@@ -119,7 +120,9 @@ static void print_table(const struct database *db, const struct table *table,
     json_writer_key(out, "rows");
     json_writer_uint(out, table->row_estimate);
     json_writer_key(out, "replicas_behind");
-    json_writer_uint(out, replicas_behind(table));
+    json_writer_uint(out, replicas_in(table, tablet_behind));
+    json_writer_key(out, "replicas_catching");
+    json_writer_uint(out, replicas_in(table, tablet_catching));
     json_writer_object_end(out);
 }
 
@@ -168,6 +171,8 @@ int query_print_cluster(const struct query_call *call, struct json_writer *out,
     for (uint32_t i = 0; i < state->members.count; i++)
         print_participant(call, &state->members.list[i], out);
     json_writer_array_end(out);
+    json_writer_key(out, "replicas_behind");
+    json_writer_uint(out, state->catalog.behind_count);
     json_writer_key(out, "transactions");
     json_writer_object(out);
     json_writer_key(out, "open");

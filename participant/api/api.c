@@ -11,6 +11,7 @@
 #include "common/net/http_router.h"
 #include "common/proto/message.h"
 #include "common/proto/msg_query.h"
+#include "participant/api/api_tablets.h"
 #include "participant/api/read_answer.h"
 
 #define JSON_TYPE "application/json;charset=utf-8"
@@ -189,6 +190,23 @@ static void get_health(void *ctx, struct http_exchange *exchange, const struct h
     http_exchange_respond(exchange, api->joined ? 200 : 503, JSON_TYPE, NULL, body, strlen(body));
 }
 
+static void get_tablets(void *ctx, struct http_exchange *exchange, const struct http_params *params)
+{
+    struct api *api = ctx;
+    struct buf body = BUF_INIT;
+
+    (void)params;
+    if (!may_read(api, exchange))
+        return;
+    int err = api_tablets_print(api->tablets, http_exchange_request(exchange)->query, &body);
+    if (err == 0) {
+        respond_buf(exchange, 200, &body);
+        return;
+    }
+    buf_close(&body);
+    respond_error(exchange, err, tg_err_sentence(err));
+}
+
 static void get_root(void *ctx, struct http_exchange *exchange, const struct http_params *params)
 {
     static const char body[] = "Tidegate participant\n";
@@ -218,6 +236,7 @@ static const struct http_route routes[] = {
     {"GET", "/api/_load_error_log", get_error_log},
     {"HEAD", "/api/_load_error_log", get_error_log},
     {"GET", "/api/health", get_health},
+    {"GET", "/api/_tablets", get_tablets},
     {"GET", "/api/{db}/_timeline", get_timeline},
     {"GET", "/api/{db}/{table}/_scan", get_scan},
     {"GET", "/api/{db}/{table}/_get", get_get},

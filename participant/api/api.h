@@ -9,11 +9,13 @@
 #include "participant/api/api_load.h"
 #include "participant/api/api_read.h"
 #include "participant/link/coordinator_client.h"
+#include "participant/tablet/tablet_set.h"
 
 struct api {
     struct coordinator_client *coordinators;
     struct api_load *load;
     struct api_read *read;
+    struct tablet_set *tablets;
     const char *root_password;
     bool joined; /* before: everything but GET / and health is answered 503 */
     void (*refresh_metrics)(void *data); /* sets gauges before they are printed; NULL: nothing */

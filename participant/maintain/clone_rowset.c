@@ -3,6 +3,8 @@
 #include "participant/maintain/clone_rowset.h"
 
 #include <inttypes.h>
+#include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "common/base/log.h"
@@ -10,6 +12,48 @@
 #include "participant/store/rowset_drop.h"
 #include "participant/store/rowset_reader.h"
 #include "participant/store/rowset_store.h"
+
+struct clone_batch {
+    pthread_mutex_t lock;
+    pthread_cond_t ended;
+    uint32_t outstanding;
+};
+
+struct clone_batch *clone_batch_open(void)
+{
+    struct clone_batch *batch = calloc(1, sizeof *batch);
+
+    if (batch == NULL)
+        return NULL;
+    pthread_mutex_init(&batch->lock, NULL);
+    pthread_cond_init(&batch->ended, NULL);
+    return batch;
+}
+
+void clone_batch_close(struct clone_batch *batch)
+{
+    if (batch == NULL)
+        return;
+    pthread_mutex_lock(&batch->lock);
+    while (batch->outstanding > 0)
+        pthread_cond_wait(&batch->ended, &batch->lock);
+    pthread_mutex_unlock(&batch->lock);
+    pthread_cond_destroy(&batch->ended);
+    pthread_mutex_destroy(&batch->lock);
+    free(batch);
+}
+
+static void one_ended(void *data, int err)
+{
+    struct clone_batch *batch = data;
+
+    if (err != 0)
+        log_warn("clone", "not_stored err=%s", tg_err_name(err));
+    pthread_mutex_lock(&batch->lock);
+    if (--batch->outstanding == 0)
+        pthread_cond_signal(&batch->ended);
+    pthread_mutex_unlock(&batch->lock);
+}
 
 /* Bytes from offset on; the description with the first ones. */
 static int fetch(struct clone_tablet *clone, rowset_id rowset, uint64_t offset,
@@ -55,15 +99,15 @@ static int check_meta(const struct clone_tablet *clone, txn_id txn,
     return 0;
 }
 
-/* A piece, or with meta the seal. */
-static int put(struct clone_tablet *clone, const struct rowset_meta *meta, txn_id txn,
-               rowset_id rowset, uint64_t offset, struct slice bytes, bool seal)
+/* A piece, and the seal with the last one. With a batch: does not wait. */
+static int put(struct clone_tablet *clone, struct clone_batch *batch,
+               const struct rowset_meta *meta, uint64_t offset, struct slice bytes, bool seal)
 {
     struct replicate_piece piece = {
         .tablet = clone->order.tablet, .offset = offset, .len = (uint32_t)bytes.len};
     struct rowset_meta copy;
-    struct msg_replicate message = {.txn = txn,
-                                    .rowset = rowset,
+    struct msg_replicate message = {.txn = meta->txn,
+                                    .rowset = meta->rowset,
                                     .table = clone->order.table,
                                     .piece_count = bytes.len > 0,
                                     .pieces = &piece};
@@ -73,12 +117,18 @@ static int put(struct clone_tablet *clone, const struct rowset_meta *meta, txn_i
         message.seal_count = 1;
         message.seals = &copy;
     }
-    return rowset_store_replicate_wait(clone->store, &message, bytes);
+    if (batch == NULL || !seal)
+        return rowset_store_replicate_wait(clone->store, &message, bytes);
+    pthread_mutex_lock(&batch->lock);
+    batch->outstanding++;
+    pthread_mutex_unlock(&batch->lock);
+    rowset_store_replicate(clone->store, &message, bytes, one_ended, batch);
+    return 0;
 }
 
-static int fetch_all(struct clone_tablet *clone, txn_id txn, const struct publish_rowset *rowset,
-                     struct msg_clone_read_reply *first, struct buf *payload,
-                     struct tg_errmsg *msg)
+static int fetch_all(struct clone_tablet *clone, struct clone_batch *batch, txn_id txn,
+                     const struct publish_rowset *rowset, struct msg_clone_read_reply *first,
+                     struct buf *payload, struct tg_errmsg *msg)
 {
     uint64_t offset = 0;
     int err = fetch(clone, rowset->rowset, 0, first, payload, msg);
@@ -90,8 +140,7 @@ static int fetch_all(struct clone_tablet *clone, txn_id txn, const struct publis
 
         if (payload->len == 0 && !last)
             return tg_fail(msg, TG_CORRUPT, "the source gives less than it describes");
-        err = put(clone, &first->meta, txn, rowset->rowset, offset,
-                  slice_of(payload->data, payload->len), last);
+        err = put(clone, batch, &first->meta, offset, slice_of(payload->data, payload->len), last);
         if (err != 0)
             return tg_fail(msg, err, "rowset %" PRIu64 " cannot be stored: %s", rowset->rowset,
                            tg_err_sentence(err));
@@ -110,15 +159,15 @@ static int fetch_all(struct clone_tablet *clone, txn_id txn, const struct publis
     return err;
 }
 
-static int fetch_rowset(struct clone_tablet *clone, txn_id txn, const struct publish_rowset *rowset,
-                        struct tg_errmsg *msg)
+static int fetch_rowset(struct clone_tablet *clone, struct clone_batch *batch, txn_id txn,
+                        const struct publish_rowset *rowset, struct tg_errmsg *msg)
 {
     struct msg_clone_read_reply first;
     struct buf payload = BUF_INIT;
 
     memset(&first, 0, sizeof first);
     rowset_meta_init(&first.meta);
-    int err = fetch_all(clone, txn, rowset, &first, &payload, msg);
+    int err = fetch_all(clone, batch, txn, rowset, &first, &payload, msg);
     msg_clone_read_reply_close(&first);
     buf_close(&payload);
     return err;
@@ -132,29 +181,50 @@ int clone_rowset_replace(struct clone_tablet *clone, txn_id txn,
     if (err != 0)
         return tg_fail(msg, err, "rowset %" PRIu64 " cannot be replaced: %s", rowset->rowset,
                        tg_err_sentence(err));
-    return fetch_rowset(clone, txn, rowset, msg);
+    return fetch_rowset(clone, NULL, txn, rowset, msg);
+}
+
+/* Also says that nothing is to be done. */
+static int look(struct clone_tablet *clone, txn_id txn, const struct publish_rowset *rowset,
+                enum rowset_here *here, bool *good, struct tg_errmsg *msg)
+{
+    struct digest digest;
+    int err = rowset_store_find(clone->store, txn, clone->order.tablet, rowset->rowset, here,
+                                &digest);
+
+    *good = err == 0 && *here == ROWSET_SEALED && digest_equal(&digest, &rowset->digest);
+    if (err == 0 && *here == ROWSET_SEALED && !*good)
+        log_error("clone", "other_digest tablet=%lu rowset=%lu txn=%lu", clone->order.tablet,
+                  rowset->rowset, txn);
+    return err == 0 ? 0 : tg_fail(msg, err, "%s", tg_err_sentence(err));
+}
+
+int clone_rowset_prepare(struct clone_tablet *clone, struct clone_batch *batch, txn_id txn,
+                         const struct publish_rowset *rowset, struct tg_errmsg *msg)
+{
+    enum rowset_here here;
+    bool good;
+    int err = look(clone, txn, rowset, &here, &good, msg);
+
+    if (err != 0 || good || here != ROWSET_NOT_HERE)
+        return err;
+    return fetch_rowset(clone, batch, txn, rowset, msg);
 }
 
 int clone_rowset_stage(struct clone_tablet *clone, txn_id txn, const struct publish_rowset *rowset,
                        struct tg_errmsg *msg)
 {
     enum rowset_here here;
-    struct digest digest;
-    int err = rowset_store_find(clone->store, txn, clone->order.tablet, rowset->rowset, &here,
-                                &digest);
+    bool good;
+    int err = look(clone, txn, rowset, &here, &good, msg);
 
-    if (err != 0)
-        return tg_fail(msg, err, "%s", tg_err_sentence(err));
-    if (here == ROWSET_SEALED && digest_equal(&digest, &rowset->digest))
-        return 0;
+    if (err != 0 || good)
+        return err;
     if (here == ROWSET_NOT_HERE) {
-        err = fetch_rowset(clone, txn, rowset, msg);
+        err = fetch_rowset(clone, NULL, txn, rowset, msg);
         if (err != TG_STALE)
             return err;
     }
-    if (here == ROWSET_SEALED)
-        log_error("clone", "other_digest tablet=%lu rowset=%lu txn=%lu", clone->order.tablet,
-                  rowset->rowset, txn);
     return clone_rowset_replace(clone, txn, rowset, msg);
 }
 

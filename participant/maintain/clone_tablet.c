@@ -33,7 +33,9 @@ struct bind_wait {
     pthread_cond_t ended;
     bool over;
     int err;
-    enum publish_status status;
+    uint32_t count; /* of binds */
+    uint32_t bound; /* of them, from the first one on */
+    enum publish_status status; /* of the first that was not, else PUBLISH_BOUND */
 };
 
 static void on_bound(void *data, int err, struct msg_publish_reply *reply)
@@ -42,32 +44,53 @@ static void on_bound(void *data, int err, struct msg_publish_reply *reply)
 
     pthread_mutex_lock(&wait->lock);
     wait->err = err;
-    wait->status =
-        err == 0 && reply->count == 1 ? (enum publish_status)reply->status[0] : PUBLISH_FAILED;
+    while (err == 0 && wait->bound < reply->count && wait->bound < wait->count &&
+           reply->status[wait->bound] == PUBLISH_BOUND)
+        wait->bound++;
+    if (wait->bound == wait->count)
+        wait->status = PUBLISH_BOUND;
+    else if (err == 0 && wait->bound < reply->count)
+        wait->status = (enum publish_status)reply->status[wait->bound];
     wait->over = true;
     pthread_cond_signal(&wait->ended);
     pthread_mutex_unlock(&wait->lock);
     msg_publish_reply_close(reply);
 }
 
-static int bind_version(struct clone_tablet *clone, const struct publish_bind *bind,
-                        enum publish_status *status)
+/* publish_apply takes its message over. */
+static int copy_binds(const struct clone_tablet *clone, const struct publish_bind *binds,
+                      uint32_t count, struct msg_publish *message)
 {
-    struct bind_wait wait = {.over = false};
-    struct msg_publish message = {.bind_count = 1};
+    message->binds = calloc((size_t)count + 1, sizeof *message->binds);
+    if (message->binds == NULL)
+        return TG_NOMEM;
+    for (uint32_t i = 0; i < count; i++) {
+        struct publish_bind *copy = &message->binds[message->bind_count++];
 
-    message.binds = calloc(1, sizeof *message.binds);
-    if (message.binds == NULL)
-        return TG_NOMEM;
-    *message.binds = *bind;
-    message.binds->table = clone->order.table;
-    message.binds->rowsets = calloc((size_t)bind->rowset_count + 1, sizeof *bind->rowsets);
-    if (message.binds->rowsets == NULL) {
-        free(message.binds);
-        return TG_NOMEM;
+        *copy = binds[i];
+        copy->table = clone->order.table;
+        copy->rowsets = calloc((size_t)binds[i].rowset_count + 1, sizeof *copy->rowsets);
+        if (copy->rowsets == NULL)
+            return TG_NOMEM;
+        if (binds[i].rowset_count > 0)
+            memcpy(copy->rowsets, binds[i].rowsets,
+                   binds[i].rowset_count * sizeof *copy->rowsets);
     }
-    if (bind->rowset_count > 0)
-        memcpy(message.binds->rowsets, bind->rowsets, bind->rowset_count * sizeof *bind->rowsets);
+    return 0;
+}
+
+/* All in one storage transaction. *bound: how many, from the first one on; *status of the next. */
+static int bind_versions(struct clone_tablet *clone, const struct publish_bind *binds,
+                         uint32_t count, uint32_t *bound, enum publish_status *status)
+{
+    struct bind_wait wait = {.count = count, .status = PUBLISH_FAILED};
+    struct msg_publish message = {0};
+    int err = copy_binds(clone, binds, count, &message);
+
+    if (err != 0) {
+        msg_publish_close(&message);
+        return err;
+    }
     pthread_mutex_init(&wait.lock, NULL);
     pthread_cond_init(&wait.ended, NULL);
     publish_apply(clone->store, clone->tablets, clone->clock, &message, on_bound, &wait);
@@ -77,10 +100,20 @@ static int bind_version(struct clone_tablet *clone, const struct publish_bind *b
     pthread_mutex_unlock(&wait.lock);
     pthread_cond_destroy(&wait.ended);
     pthread_mutex_destroy(&wait.lock);
+    *bound = wait.bound;
     *status = wait.status;
     return wait.err;
 }
 
+static int bind_version(struct clone_tablet *clone, const struct publish_bind *bind,
+                        enum publish_status *status)
+{
+    uint32_t bound;
+
+    return bind_versions(clone, bind, 1, &bound, status);
+}
+
+/* One by one, and stubbornly. */
 static int take_version(struct clone_tablet *clone, const struct publish_bind *bind,
                         struct tg_errmsg *msg)
 {
@@ -104,6 +137,30 @@ static int take_version(struct clone_tablet *clone, const struct publish_bind *b
     }
     return tg_fail(msg, TG_BEHIND, "version %" PRIu64 " cannot be bound: status %d", bind->version,
                    (int)status);
+}
+
+/* All of a page at once: their seals share a sync, and so do their bindings. What does not come
+ * through this way is done one by one. */
+static int take_versions(struct clone_tablet *clone, const struct publish_bind *binds,
+                         uint32_t count, struct tg_errmsg *msg)
+{
+    struct clone_batch *batch = clone_batch_open();
+    enum publish_status status;
+    uint32_t bound = 0;
+    int err = batch == NULL ? tg_fail(msg, TG_NOMEM, "out of memory") : 0;
+
+    for (uint32_t i = 0; i < count && err == 0; i++) {
+        for (uint32_t j = 0; j < binds[i].rowset_count && err == 0; j++)
+            err = clone_rowset_prepare(clone, batch, binds[i].txn, &binds[i].rowsets[j], msg);
+        if (err == 0 && atomic_load(clone->stop))
+            err = tg_fail(msg, TG_CANCELED, "the node shuts down");
+    }
+    clone_batch_close(batch);
+    if (err == 0 && count > 0 && bind_versions(clone, binds, count, &bound, &status) != 0)
+        bound = 0;
+    for (uint32_t i = bound; i < count && err == 0; i++)
+        err = take_version(clone, &binds[i], msg);
+    return err;
 }
 
 /* ---- what is here already ---- */
@@ -270,11 +327,8 @@ static int take_page(struct clone_tablet *clone, bool *dropped, bool *more, stru
             err = mend(clone, clone->order.lacks, reply.at, msg);
             clone->order.lacks = 0;
         }
-        for (uint32_t i = 0; i < reply.count && err == 0; i++) {
-            err = take_version(clone, &reply.binds[i], msg);
-            if (err == 0 && atomic_load(clone->stop))
-                err = tg_fail(msg, TG_CANCELED, "the node shuts down");
-        }
+        if (err == 0)
+            err = take_versions(clone, reply.binds, reply.count, msg);
         *more = err == 0 && reply.count > 0;
     }
     /* What was fetched just now needs no mending. */
