@@ -173,9 +173,7 @@ static void on_trouble(void *data)
         trouble_weather(cluster);
         break;
     case 5:
-        /* Without repair a replica that missed a write is out for good: only one participant may.
-         */
-        participant_restart(cluster, (unsigned)(cluster->net.options->seed % SIM_PARTICIPANTS));
+        participant_restart(cluster, (unsigned)sim_world_below(world, SIM_PARTICIPANTS));
         break;
     case 6:
         trouble_clock(cluster);

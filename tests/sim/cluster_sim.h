@@ -20,7 +20,8 @@ enum cluster_sim_mutant {
     MUTANT_FORGETS_A_TABLET = 1, /* a participant says BOUND for a bind that it did not do */
     MUTANT_TELLS_TOO_EARLY = 2,  /* a commit is acknowledged before the log has it */
     MUTANT_LOSES_AN_ABORT = 3,   /* an abort is acknowledged without being proposed */
-    MUTANTS = 4
+    MUTANT_CLONES_A_PART = 4,    /* a participant says that a clone is done and left its end out */
+    MUTANTS = 5
 };
 
 struct cluster_sim_result {
@@ -30,6 +31,7 @@ struct cluster_sim_result {
     uint64_t leaders, crashes, restarts;         /* leaderships, of coordinators, of participants */
     uint64_t snapshots, installs;
     uint64_t reads, refused_reads;
+    uint64_t clones; /* that took all their source had */
     char failure[512]; /* "" if all was well */
 };
 

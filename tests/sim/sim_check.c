@@ -162,11 +162,9 @@ bool sim_check_is_at_rest(const struct sim_check *check)
     uint64_t index = 0;
     for (unsigned i = 0; i < SIM_COORDINATORS; i++) {
         const struct state *state = sim_coordinator_state(check->coordinators[i]);
-        if (state == NULL || state->txns.open.first != NULL)
+        if (state == NULL || state->txns.open.first != NULL ||
+            state->txns.publishing.first != NULL || state->catalog.behind_count > 0)
             return false;
-        for (const struct txn *txn = state->txns.publishing.first; txn != NULL; txn = txn->next)
-            if (txn->state == TXN_COMMITTED)
-                return false;
         if (i == 0)
             index = sim_coordinator_applied(check->coordinators[i]);
         else if (sim_coordinator_applied(check->coordinators[i]) != index)
@@ -194,6 +192,31 @@ static void check_versions(struct sim_check *check, const struct table *table, u
         check_read_table(check, table, number, v);
     }
     check->net->result->versions += table->visible;
+}
+
+/* Every replica is good and holds the same, version for version. */
+static void check_replicas(struct sim_check *check, const struct table *table)
+{
+    for (uint32_t bucket = 0; table->visible > 0 && bucket < table->bucket_count; bucket++) {
+        const struct tablet *tablet = table->tablets[bucket];
+        struct digest first = {{0}};
+        for (unsigned i = 0; i < tablet->replica_count; i++) {
+            const struct version_map *map =
+                sim_participant_map(&check->participants[tablet->replicas[i].node - 1], tablet->id);
+            struct digest chain = {{0}};
+            if (tablet->replicas[i].behind)
+                sim_net_fail(check->net, "tablet %lu is behind at participant %u in the end",
+                             (unsigned long)tablet->id, tablet->replicas[i].node);
+            if (map != NULL)
+                TG_CHECK(version_map_chain(map, UINT64_MAX, &chain) == 0);
+            if (i == 0)
+                first = chain;
+            else if (!digest_equal(&first, &chain))
+                sim_net_fail(check->net, "tablet %lu differs between participants %u and %u",
+                             (unsigned long)tablet->id, tablet->replicas[0].node,
+                             tablet->replicas[i].node);
+        }
+    }
 }
 
 /* True if the table shows the rowset at its newest version. */
@@ -258,8 +281,10 @@ void sim_check_end(struct sim_check *check, const struct sim_clients *clients)
     for (unsigned i = 1; i < SIM_COORDINATORS; i++)
         if (state_hash(sim_coordinator_state(check->coordinators[i])) != state_hash(state))
             sim_net_fail(check->net, "coordinators 1 and %u differ in the end", i + 1);
-    for (unsigned i = 0; i < SIM_TABLES; i++)
+    for (unsigned i = 0; i < SIM_TABLES; i++) {
         check_versions(check, check_table(state, i), i);
+        check_replicas(check, check_table(state, i));
+    }
     for (uint32_t i = 0; i < count; i++) {
         check_history(check, state, &history[i]);
         const struct txn *txn = txn_table_find(&state->txns, history[i].txn);

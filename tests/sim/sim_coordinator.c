@@ -11,8 +11,10 @@
 #include "coordinator/cluster/participants.h"
 #include "coordinator/consensus/raft_core.h"
 #include "coordinator/txn/publish_daemon.h"
+#include "coordinator/txn/repair_daemon.h"
 #include "coordinator/txn/sweep_daemon.h"
 #include "coordinator/txn/txn_manager.h"
+#include "tests/sim/sim_clone.h"
 
 enum {
     PUBLISH_US = 50 * 1000,
@@ -36,6 +38,7 @@ struct sim_coordinator {
     struct health health;
     struct publish_daemon *publisher;
     struct sweep_daemon *sweeper;
+    struct repair_daemon *repairer;
     struct txn_manager *manager;
     struct sim_publish *publishes; /* calls in the air */
     void (*applied)(void *data, unsigned i);
@@ -137,7 +140,19 @@ static void sim_publish_start(struct participants *participants, node_id node, c
     sim_net_send(coordinator->net, sim_publish_on_arrival, call, sim_publish_release);
 }
 
-static const struct participants_ops sim_participants_ops = {.publish = sim_publish_start};
+static void sim_order_clone(struct participants *participants, node_id node, const char *address,
+                            const struct msg_clone *message, uint64_t timeout_ms,
+                            participants_clone_done *done, void *data)
+{
+    struct sim_coordinator *coordinator = (struct sim_coordinator *)participants;
+    (void)timeout_ms;
+    TG_CHECK(node == message->node && address[0] != '\0' && message->address[0] != '\0');
+    sim_clone_start(coordinator->net, coordinator->i, coordinator->participants, message, done,
+                    data);
+}
+
+static const struct participants_ops sim_participants_ops = {.publish = sim_publish_start,
+                                                             .clone = sim_order_clone};
 
 /* ---- consensus' callbacks ---- */
 
@@ -168,6 +183,7 @@ static void on_leadership(void *data, bool leads)
     if (!coordinator->up)
         return;
     publish_daemon_reset(coordinator->publisher);
+    repair_daemon_reset(coordinator->repairer);
     if (!leads) {
         txn_manager_lost(coordinator->manager);
         return;
@@ -239,6 +255,7 @@ static void on_publish_timer(void *data)
         return;
     sim_start_timer(coordinator, PUBLISH_US, on_publish_timer);
     publish_daemon_run(coordinator->publisher);
+    repair_daemon_run(coordinator->repairer);
     txn_manager_run(coordinator->manager);
     sim_coordinator_turn(coordinator);
 }
@@ -320,6 +337,8 @@ void sim_coordinator_boot(struct sim_coordinator *coordinator)
                                  &coordinator->publisher) == 0);
     TG_CHECK(sweep_daemon_open(consensus, &coordinator->health, clock, &sweep,
                                &coordinator->sweeper) == 0);
+    TG_CHECK(repair_daemon_open(consensus, &coordinator->seam, &coordinator->health, clock,
+                                &coordinator->repairer) == 0);
     TG_CHECK(txn_manager_open(consensus, clock, &coordinator->manager) == 0);
     TG_CHECK(raft_core_attach(&coordinator->core, mem_raft_boot(net->mem, coordinator->i), NULL) ==
              0);
@@ -351,6 +370,7 @@ void sim_coordinator_crash(struct sim_coordinator *coordinator)
     txn_manager_close(coordinator->manager);
     publish_daemon_close(coordinator->publisher);
     sweep_daemon_close(coordinator->sweeper);
+    repair_daemon_close(coordinator->repairer);
     while (coordinator->publishes != NULL)
         sim_publish_end(coordinator->publishes, TG_CLOSED);
     health_close(&coordinator->health);

@@ -195,6 +195,88 @@ int sim_participant_publish(struct sim_participant *participant, const struct ms
     return 0;
 }
 
+/* ---- clones ---- */
+
+/* As a clone stages it: what was dropped comes back. */
+static void sim_stage_again(struct sim_participant *participant, const struct publish_bind *bind)
+{
+    for (uint32_t i = 0; i < bind->rowset_count; i++) {
+        struct sim_staged *staged =
+            sim_find_staged(participant, bind->tablet, bind->rowsets[i].rowset);
+        if (staged != NULL)
+            staged->dropped = false;
+        else
+            sim_participant_stage(participant, bind->tablet, bind->rowsets[i].rowset, bind->txn);
+    }
+}
+
+static void sim_drop_tablet(struct sim_participant *participant, struct sim_tablet *tablet)
+{
+    version_map_close(&tablet->map);
+    for (uint32_t i = 0; i < participant->staged_count; i++)
+        if (participant->staged[i].tablet == tablet->id)
+            participant->staged[i].dropped = true;
+    sim_world_trace(&participant->net->world, "chain dropped participant=%u tablet=%lu",
+                    participant->node, (unsigned long)tablet->id);
+}
+
+/* Drops what is here if it is not what the source has. */
+static void sim_compare(struct sim_participant *participant, struct sim_tablet *tablet,
+                        const struct version_map *source)
+{
+    version_t here = version_map_last(&tablet->map);
+    version_t there = version_map_last(source);
+    version_t at = here < there ? here : there;
+    struct digest ours, theirs;
+    TG_CHECK(version_map_chain(&tablet->map, at, &ours) == 0);
+    TG_CHECK(version_map_chain(source, at, &theirs) == 0);
+    if (!digest_equal(&ours, &theirs))
+        sim_drop_tablet(participant, tablet);
+}
+
+void sim_participant_clone(struct sim_participant *participant,
+                           const struct sim_participant *source, tablet_id id, uint32_t most,
+                           struct msg_clone_reply *reply)
+{
+    struct sim_tablet *tablet = sim_tablet_of(participant, id);
+    const struct version_map *map = sim_participant_map(source, id);
+    *reply = (struct msg_clone_reply){.state = CLONE_FAILED, .err = TG_UNREACHABLE};
+    if (!source->up)
+        return;
+    uint32_t end = 0;
+    uint32_t first = 0;
+    if (map != NULL) {
+        sim_compare(participant, tablet, map);
+        end = version_map_count(map, UINT64_MAX);
+        first = version_map_count(map, version_map_last(&tablet->map));
+    }
+    for (uint32_t i = first; i < end; i++) {
+        struct publish_bind bind;
+        if (participant->net->options->mutant == MUTANT_CLONES_A_PART && i + 1 == end) {
+            *reply = (struct msg_clone_reply){.state = CLONE_DONE,
+                                              .bound = version_map_last(map)};
+            return;
+        }
+        if (i - first >= most)
+            return;
+        TG_CHECK(version_map_entry(map, i, &bind) == 0);
+        bind.tablet = id;
+        sim_stage_again(participant, &bind);
+        enum publish_status status = sim_bind(participant, &bind);
+        free(bind.rowsets);
+        if (status != PUBLISH_BOUND) {
+            reply->err = TG_BEHIND;
+            return;
+        }
+    }
+    reply->state = CLONE_DONE;
+    reply->err = 0;
+    reply->bound = version_map_last(&tablet->map);
+    participant->net->result->clones++;
+    sim_world_trace(&participant->net->world, "cloned participant=%u tablet=%lu last=%lu",
+                    participant->node, (unsigned long)id, (unsigned long)reply->bound);
+}
+
 /* ---- heartbeats ---- */
 
 static bool sim_is_bound(const struct sim_participant *participant, const struct sim_staged *staged)

@@ -9,6 +9,7 @@
 
 #include "common/base/checksum.h"
 #include "common/model/ids.h"
+#include "common/proto/msg_clone.h"
 #include "common/proto/msg_member.h"
 #include "common/proto/msg_publish.h"
 #include "participant/tablet/version_map.h"
@@ -70,6 +71,11 @@ struct digest sim_participant_digest(tablet_id tablet, rowset_id rowset);
 /* 0 and a reply (closed by the caller), or TG_FENCED. */
 int sim_participant_publish(struct sim_participant *participant, const struct msg_publish *message,
                             struct msg_publish_reply *reply);
+/* Takes up to `most` versions of the tablet from the source; fewer than there are, or a source that
+ * is down: CLONE_FAILED. */
+void sim_participant_clone(struct sim_participant *participant,
+                           const struct sim_participant *source, tablet_id tablet, uint32_t most,
+                           struct msg_clone_reply *reply);
 /* The message's lists are the caller's to close. */
 void sim_participant_fill_heartbeat(const struct sim_participant *participant,
                                     struct msg_heartbeat *message);

@@ -52,16 +52,19 @@ static void test_nothing_acknowledged_is_lost_in_trouble(void **state)
         sum.installs += result.installs;
         sum.reads += result.reads;
         sum.refused_reads += result.refused_reads;
+        sum.clones += result.clones;
     }
     print_message(
         "seeds %lu-%lu: %lu loads, told %lu committed %lu aborted %lu nothing, %lu "
         "visible; %lu leaderships, %lu + %lu crashes, %lu snapshots, %lu installed, %lu "
-        "reads, %lu refused\n",
+        "reads, %lu refused, %lu clones\n",
         (unsigned long)seeds.first, (unsigned long)seeds.last, (unsigned long)sum.loads,
         (unsigned long)sum.committed, (unsigned long)sum.aborted, (unsigned long)sum.unknown,
         (unsigned long)sum.visible, (unsigned long)sum.leaders, (unsigned long)sum.crashes,
         (unsigned long)sum.restarts, (unsigned long)sum.snapshots, (unsigned long)sum.installs,
-        (unsigned long)sum.reads, (unsigned long)sum.refused_reads);
+        (unsigned long)sum.reads, (unsigned long)sum.refused_reads,
+        (unsigned long)sum.clones);
+    assert_true(sum.clones > 0);
     assert_true(sum.committed > 0 && sum.aborted > 0 && sum.reads > 0);
     assert_true(sum.leaders > seeds.last - seeds.first + 1);
 }
