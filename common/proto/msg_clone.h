@@ -36,9 +36,9 @@ enum clone_state {
 /* Verdicts: 0; TG_FENCED; TG_BUSY (too many wait here); TG_CLOSED. */
 struct msg_clone_reply {
     enum clone_state state;
-    version_t bound; /* CLONE_DONE: the last version bound here */
-    uint64_t bytes;  /* fetched in this round so far */
-    int err;         /* CLONE_FAILED: why, … */
+    version_t bound;  /* CLONE_DONE: the last version bound here */
+    uint64_t bytes;   /* fetched in this round so far */
+    int err;          /* CLONE_FAILED: why, … */
     char reason[200]; /* … as a sentence */
 };
 void msg_clone_encode(const struct msg_clone *message, struct buf *out);

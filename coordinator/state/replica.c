@@ -103,8 +103,7 @@ static int find_replica(const struct state *state, tablet_id id, node_id node,
 static void lack(struct state *state, struct replica *replica, version_t version,
                  struct apply_result *result)
 {
-    result->repeated =
-        replica->behind && !replica->catching && replica->behind_version <= version;
+    result->repeated = replica->behind && !replica->catching && replica->behind_version <= version;
     if (result->repeated)
         return;
     fall_behind(&state->catalog, replica, version);

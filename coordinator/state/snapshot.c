@@ -5,12 +5,7 @@
 #include "common/base/msgpack.h"
 #include "coordinator/state/apply.h"
 
-enum {
-    SNAPSHOT_PARTS = 5,
-    HEAD_FIELDS = 14,
-    LIMIT_FIELDS = 6,
-    MEMBER_FIELDS = 7
-};
+enum { SNAPSHOT_PARTS = 5, HEAD_FIELDS = 14, LIMIT_FIELDS = 6, MEMBER_FIELDS = 7 };
 
 static void encode_head(const struct state *state, struct buf *out)
 {
@@ -119,8 +114,8 @@ int state_decode(struct state *state, struct slice bytes, struct tg_errmsg *msg)
     cursor_init(&cursor, bytes.data, bytes.len);
     uint32_t parts = mp_read_array(&cursor, UINT16_MAX);
     uint64_t format = mp_read_uint(&cursor);
-    if (cursor.err == 0 && (format < SNAPSHOT_FORMAT_V1 || format > SNAPSHOT_FORMAT ||
-                            parts != SNAPSHOT_PARTS))
+    if (cursor.err == 0 &&
+        (format < SNAPSHOT_FORMAT_V1 || format > SNAPSHOT_FORMAT || parts != SNAPSHOT_PARTS))
         return tg_fail(msg, TG_UNSUPPORTED,
                        "the snapshot has format %llu, this program knows %d to %d",
                        (unsigned long long)format, SNAPSHOT_FORMAT_V1, SNAPSHOT_FORMAT);

@@ -87,8 +87,7 @@ int txn_check_quorum(const struct state *state, const struct txn *txn, struct tg
         for (uint32_t j = 0; j < table->bucket_count; j++) {
             const struct tablet *tablet = table->tablets[j];
             uint8_t good = (uint8_t)(written[j].sealed & ~tablet_behind(tablet));
-            if (written[j].any &&
-                (uint32_t)__builtin_popcount(good) < tablet_write_quorum(tablet))
+            if (written[j].any && (uint32_t)__builtin_popcount(good) < tablet_write_quorum(tablet))
                 return txn_fail_quorum(txn, tablet, good, msg);
         }
     }
@@ -130,8 +129,7 @@ static bool is_complete(const struct state *state, const struct txn *txn)
         if (txn->tables[publish->table_index].gone)
             continue;
         const struct tablet *tablet = catalog_tablet(&state->catalog, publish->tablet);
-        uint8_t awaited =
-            tablet_awaited(tablet, txn->tables[publish->table_index].version);
+        uint8_t awaited = tablet_awaited(tablet, txn->tables[publish->table_index].version);
         if ((publish->confirmed & awaited) != awaited)
             return false;
     }

@@ -188,8 +188,7 @@ static void send_clone(struct repair_daemon *d, const struct repair_step *step)
     const struct state *state = consensus_state(d->consensus);
     const struct member *member = members_find(&state->members, step->node);
     struct repair *repair = repair_of(d, step->tablet->id, step->node);
-    const struct replica *replica =
-        &step->tablet->replicas[tablet_slot(step->tablet, step->node)];
+    const struct replica *replica = &step->tablet->replicas[tablet_slot(step->tablet, step->node)];
 
     if (step->act == REPAIR_ORDER) {
         repair->active = true;
@@ -314,6 +313,15 @@ static void forget_past(struct repair_daemon *d)
     }
 }
 
+/* The next look: soon if a round is to be asked for. */
+static void plan_look(struct repair_daemon *d, uint64_t now)
+{
+    d->look_ms = now + REPAIR_LOOK_MS;
+    for (const struct repair *repair = d->repairs; repair != NULL; repair = repair->hh.next)
+        if (!repair->in_air && repair->not_before_ms > now && repair->not_before_ms < d->look_ms)
+            d->look_ms = repair->not_before_ms;
+}
+
 void repair_daemon_run(struct repair_daemon *d)
 {
     struct repair_step steps[REPAIR_STEPS_MAX];
@@ -322,11 +330,9 @@ void repair_daemon_run(struct repair_daemon *d)
     if (d->running || now < d->look_ms || !consensus_is_leader(d->consensus))
         return;
     d->running = true;
-    d->look_ms = now + REPAIR_LOOK_MS;
     take_damaged(d);
     forget_past(d);
-    uint32_t count =
-        repair_plan(consensus_state(d->consensus), d->health, d->repairs, now, steps);
+    uint32_t count = repair_plan(consensus_state(d->consensus), d->health, d->repairs, now, steps);
     for (uint32_t i = 0; i < count; i++) {
         const struct repair_step *step = &steps[i];
 
@@ -337,5 +343,6 @@ void repair_daemon_run(struct repair_daemon *d)
                     step->act == REPAIR_HEAL ? COMMAND_REPLICA_HEALED : COMMAND_REPLICA_CATCH,
                     step->version);
     }
+    plan_look(d, now);
     d->running = false;
 }

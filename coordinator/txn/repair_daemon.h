@@ -15,10 +15,10 @@
 #include "coordinator/consensus/consensus.h"
 
 enum {
-    REPAIR_LOOK_MS = 100,        /* between looks at the whole catalog */
-    REPAIR_ASK_MS_MIN = 20,      /* after an order, doubling while it is under way … */
+    REPAIR_LOOK_MS = 100,   /* between looks at the whole catalog */
+    REPAIR_ASK_MS_MIN = 20, /* after an order, doubling while it is under way … */
     REPAIR_ASK_MS_MAX = 500,
-    REPAIR_RETRY_MS_MIN = 200,   /* after a failure, doubling … */
+    REPAIR_RETRY_MS_MIN = 200, /* after a failure, doubling … */
     REPAIR_RETRY_MS_MAX = 10000,
     REPAIR_RPC_MS = 5000
 };

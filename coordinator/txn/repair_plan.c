@@ -48,8 +48,7 @@ static node_id choose_source(const struct state *state, const struct health *hea
     node_id best = 0;
 
     for (unsigned i = 0; i < tablet->replica_count; i++) {
-        const struct replica *replica =
-            &tablet->replicas[(i + failures) % tablet->replica_count];
+        const struct replica *replica = &tablet->replicas[(i + failures) % tablet->replica_count];
         int place = place_of(state, replica->node);
 
         if (replica->behind || place < 0 || !health_is_alive(health, replica->node, now_ms))
@@ -95,16 +94,16 @@ static bool next_step(const struct state *state, const struct health *health, st
     if (into < 0 || load->all >= REPAIR_CLONES_MAX || load->into[into] >= REPAIR_CLONES_PER_NODE)
         return false;
     step->act = REPAIR_ORDER;
-    step->source = choose_source(state, health, load, tablet,
-                                 repair != NULL ? repair->failures : 0, now_ms);
+    step->source =
+        choose_source(state, health, load, tablet, repair != NULL ? repair->failures : 0, now_ms);
     if (step->source == 0)
         return false;
     add_load(state, load, replica->node, step->source);
     return true;
 }
 
-uint32_t repair_plan(const struct state *state, const struct health *health,
-                     struct repair *repairs, uint64_t now_ms, struct repair_step *steps)
+uint32_t repair_plan(const struct state *state, const struct health *health, struct repair *repairs,
+                     uint64_t now_ms, struct repair_step *steps)
 {
     struct load load = {0};
     uint32_t count = 0;

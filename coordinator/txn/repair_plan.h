@@ -60,7 +60,7 @@ struct repair_step {
 struct repair *repair_find(struct repair *repairs, tablet_id tablet, node_id node);
 /* Up to REPAIR_STEPS_MAX steps; returns how many. Nothing for a node that is not alive, or while no
  * good replica of the tablet is. */
-uint32_t repair_plan(const struct state *state, const struct health *health,
-                     struct repair *repairs, uint64_t now_ms, struct repair_step *steps);
+uint32_t repair_plan(const struct state *state, const struct health *health, struct repair *repairs,
+                     uint64_t now_ms, struct repair_step *steps);
 
 #endif

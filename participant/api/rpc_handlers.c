@@ -161,8 +161,8 @@ static void handle_clone(struct rpc_handlers *handlers, struct rpc_request *requ
     if (err == 0 && !is_me(handlers, message.node, message.epoch))
         err = TG_FENCED;
     if (err == 0)
-        err = handlers->cloner != NULL ? cloner_order(handlers->cloner, &message, &reply)
-                                       : TG_CLOSED;
+        err =
+            handlers->cloner != NULL ? cloner_order(handlers->cloner, &message, &reply) : TG_CLOSED;
     if (err != 0) {
         rpc_request_fail(request, err, tg_err_sentence(err));
         return;

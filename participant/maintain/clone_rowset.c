@@ -189,8 +189,8 @@ static int look(struct clone_tablet *clone, txn_id txn, const struct publish_row
                 enum rowset_here *here, bool *good, struct tg_errmsg *msg)
 {
     struct digest digest;
-    int err = rowset_store_find(clone->store, txn, clone->order.tablet, rowset->rowset, here,
-                                &digest);
+    int err =
+        rowset_store_find(clone->store, txn, clone->order.tablet, rowset->rowset, here, &digest);
 
     *good = err == 0 && *here == ROWSET_SEALED && digest_equal(&digest, &rowset->digest);
     if (err == 0 && *here == ROWSET_SEALED && !*good)
@@ -231,8 +231,7 @@ int clone_rowset_stage(struct clone_tablet *clone, txn_id txn, const struct publ
 int clone_rowset_verify(struct clone_tablet *clone, const struct publish_rowset *rowset)
 {
     struct rowset_reader reader;
-    int err =
-        rowset_reader_open(clone->store, clone->order.tablet, rowset->rowset, &reader);
+    int err = rowset_reader_open(clone->store, clone->order.tablet, rowset->rowset, &reader);
 
     if (err != 0)
         return err;

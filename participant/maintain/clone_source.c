@@ -144,8 +144,7 @@ static void *run(void *data)
     return NULL;
 }
 
-int clone_source_open(struct store *store, struct tablet_set *tablets,
-                      struct clone_source **source)
+int clone_source_open(struct store *store, struct tablet_set *tablets, struct clone_source **source)
 {
     struct clone_source *s = calloc(1, sizeof *s);
 
@@ -180,8 +179,8 @@ void clone_source_close(struct clone_source *source)
     free(source);
 }
 
-void clone_source_serve(struct clone_source *source, node_id node, uint16_t type,
-                        struct slice head, clone_source_done *done, void *data)
+void clone_source_serve(struct clone_source *source, node_id node, uint16_t type, struct slice head,
+                        clone_source_done *done, void *data)
 {
     struct question *question = calloc(1, sizeof *question);
     struct buf none = BUF_INIT;

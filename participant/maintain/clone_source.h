@@ -34,7 +34,7 @@ int clone_source_open(struct store *store, struct tablet_set *tablets,
 void clone_source_close(struct clone_source *source);
 /* type: MSG_CLONE_LIST or MSG_CLONE_READ; head: the message, copied. node: this one's id: a message
  * to another one ends with TG_FENCED. Never waits. */
-void clone_source_serve(struct clone_source *source, node_id node, uint16_t type,
-                        struct slice head, clone_source_done *done, void *data);
+void clone_source_serve(struct clone_source *source, node_id node, uint16_t type, struct slice head,
+                        clone_source_done *done, void *data);
 
 #endif

@@ -33,8 +33,8 @@ struct bind_wait {
     pthread_cond_t ended;
     bool over;
     int err;
-    uint32_t count; /* of binds */
-    uint32_t bound; /* of them, from the first one on */
+    uint32_t count;             /* of binds */
+    uint32_t bound;             /* of them, from the first one on */
     enum publish_status status; /* of the first that was not, else PUBLISH_BOUND */
 };
 
@@ -73,8 +73,7 @@ static int copy_binds(const struct clone_tablet *clone, const struct publish_bin
         if (copy->rowsets == NULL)
             return TG_NOMEM;
         if (binds[i].rowset_count > 0)
-            memcpy(copy->rowsets, binds[i].rowsets,
-                   binds[i].rowset_count * sizeof *copy->rowsets);
+            memcpy(copy->rowsets, binds[i].rowsets, binds[i].rowset_count * sizeof *copy->rowsets);
     }
     return 0;
 }
@@ -210,8 +209,7 @@ static int mend_version(struct clone_tablet *clone, struct publish_bind *bind,
         if (bad != TG_CORRUPT && bad != TG_NOT_FOUND && bad != TG_UNSUPPORTED)
             return tg_fail(msg, bad, "%s", tg_err_sentence(bad));
         log_error("clone", "damaged tablet=%lu version=%lu rowset=%lu: replaced from node=%u",
-                  clone->order.tablet, bind->version, bind->rowsets[i].rowset,
-                  clone->order.source);
+                  clone->order.tablet, bind->version, bind->rowsets[i].rowset, clone->order.source);
         err = clone_rowset_replace(clone, bind->txn, &bind->rowsets[i], msg);
     }
     enum publish_status status = PUBLISH_FAILED;
@@ -291,8 +289,7 @@ static int ask(struct clone_tablet *clone, version_t after, struct msg_clone_lis
 }
 
 /* Whether both hold the same up to where both hold something. */
-static int compare(struct clone_tablet *clone, const struct msg_clone_list_reply *reply,
-                   bool *same)
+static int compare(struct clone_tablet *clone, const struct msg_clone_list_reply *reply, bool *same)
 {
     struct version_map map;
     struct digest chain;

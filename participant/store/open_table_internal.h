@@ -24,7 +24,7 @@ struct open_table {
     uint32_t count;
     txn_id low_water;
     tablet_id held[OPEN_HELD_MAX]; /* being cloned; 0 = free */
-    txn_id dead[OPEN_DEAD_MAX]; /* by number, the newer one wins a place; 0 = none */
+    txn_id dead[OPEN_DEAD_MAX];    /* by number, the newer one wins a place; 0 = none */
 };
 
 #endif

@@ -64,8 +64,8 @@ enum rowset_here {
 int rowset_store_find(struct store *store, txn_id txn, tablet_id tablet, rowset_id rowset,
                       enum rowset_here *here, struct digest *digest);
 
-/* While a tablet is held, what final transactions wrote into it may be staged again, by a clone, and
- * is not dropped with them (DESIGN.md 2.4, rule 10). Waits for a drop under way. TG_BUSY: held
+/* While a tablet is held, what final transactions wrote into it may be staged again, by a clone,
+ * and is not dropped with them (DESIGN.md 2.4, rule 10). Waits for a drop under way. TG_BUSY: held
  * already, or too many are. */
 int rowset_store_hold(struct store *store, tablet_id tablet);
 void rowset_store_let_go(struct store *store, tablet_id tablet);

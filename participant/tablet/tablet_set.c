@@ -179,8 +179,7 @@ tablet_id tablet_set_take_suspect(struct tablet_set *set)
     if (set->suspect_count > 0) {
         tablet = set->suspects[0];
         set->suspect_count--;
-        memmove(&set->suspects[0], &set->suspects[1],
-                set->suspect_count * sizeof set->suspects[0]);
+        memmove(&set->suspects[0], &set->suspects[1], set->suspect_count * sizeof set->suspects[0]);
     }
     pthread_rwlock_unlock(&set->lock);
     return tablet;

@@ -152,8 +152,8 @@ static void a_participant_that_missed_loads_catches_up_without_a_new_one(void **
     make_table("o4", "DUPLICATE", 4);
     for (int i = 0; i < 20; i++)
         load_row("o4", i);
-    load_at(port, "o4", "label: o4-2pc\r\ntwo_phase_commit: true\r\n", "900,p\n901,p\n902,p\n903,p\n",
-            &pending);
+    load_at(port, "o4", "label: o4-2pc\r\ntwo_phase_commit: true\r\n",
+            "900,p\n901,p\n902,p\n903,p\n", &pending);
     test_cluster_kill(&cluster, "participant-3");
     for (int i = 20; i < 40; i++)
         load_row("o4", i);
@@ -231,8 +231,8 @@ static void what_was_cloned_can_be_read_alone(void **state)
     heals();
     test_cluster_kill(&cluster, "participant-1");
     test_cluster_kill(&cluster, "participant-3");
-    assert_int_equal(
-        test_row_count(cluster.participants[1].http, "d", "big", "_scan"), 2 * BIG_ROWS);
+    assert_int_equal(test_row_count(cluster.participants[1].http, "d", "big", "_scan"),
+                     2 * BIG_ROWS);
     test_cluster_start_again(&cluster);
     heals();
 }
@@ -303,8 +303,8 @@ static void a_replica_is_repaired_under_a_steady_load(void **state)
     /* A load that was cut off by the kill may have been committed or not. */
     size_t rows = test_row_count(port, "d", "steady", "_scan");
     assert_true(rows >= loaded);
-    assert_true(rows <= loaded + (size_t)(loaders[0].failed + loaders[1].failed +
-                                          loaders[2].failed));
+    assert_true(rows <=
+                loaded + (size_t)(loaders[0].failed + loaders[1].failed + loaders[2].failed));
 }
 
 /* ---- damaged blocks ---- */
@@ -352,8 +352,8 @@ static void damaged_blocks_are_read_elsewhere_and_replaced(void **state)
     spoilt += spoil_file(path);
     assert_true(spoilt > 0);
     test_cluster_restart(&cluster, "participant-2");
-    assert_int_equal(
-        test_row_count(cluster.participants[1].http, "d", "spoilt", "_scan"), BIG_ROWS);
+    assert_int_equal(test_row_count(cluster.participants[1].http, "d", "spoilt", "_scan"),
+                     BIG_ROWS);
     uint64_t until = test_now_ms() + HEAL_MS;
     while (!test_cluster_logged(&cluster, "participant-2", "replaced from")) {
         if (test_now_ms() > until)
@@ -363,8 +363,8 @@ static void damaged_blocks_are_read_elsewhere_and_replaced(void **state)
     heals();
     test_cluster_kill(&cluster, "participant-1");
     test_cluster_kill(&cluster, "participant-3");
-    assert_int_equal(
-        test_row_count(cluster.participants[1].http, "d", "spoilt", "_scan"), BIG_ROWS);
+    assert_int_equal(test_row_count(cluster.participants[1].http, "d", "spoilt", "_scan"),
+                     BIG_ROWS);
     test_cluster_start_again(&cluster);
     heals();
 }

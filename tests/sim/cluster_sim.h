@@ -31,7 +31,7 @@ struct cluster_sim_result {
     uint64_t leaders, crashes, restarts;         /* leaderships, of coordinators, of participants */
     uint64_t snapshots, installs;
     uint64_t reads, refused_reads;
-    uint64_t clones; /* that took all their source had */
+    uint64_t clones;   /* that took all their source had */
     char failure[512]; /* "" if all was well */
 };
 

@@ -220,8 +220,8 @@ static void on_write(void *data)
     struct sim_clients *clients = load->clients;
     const struct load_plan_tablet *tablet = &load->plan.tablets[write->bucket];
     unsigned target = tablet->replicas[write->slot] - 1;
-    bool missed = !clients->net->quiet &&
-                  sim_world_chance(&clients->net->world, SIM_MISSED_PERMILLE);
+    bool missed =
+        !clients->net->quiet && sim_world_chance(&clients->net->world, SIM_MISSED_PERMILLE);
     if (!missed && sim_participant_stage(&clients->participants[target], tablet->tablet,
                                          load->plan.rowset, load->plan.txn))
         load->sealed[write->bucket] |= (uint8_t)(1u << write->slot);

@@ -17,7 +17,7 @@ struct sim_clone {
     struct msg_clone message;
     int err;
     struct msg_clone_reply reply;
-    unsigned references; /* events that hold it */
+    unsigned references;           /* events that hold it */
     participants_clone_done *done; /* NULL once it was called */
     void *data;
 };

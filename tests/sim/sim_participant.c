@@ -253,8 +253,7 @@ void sim_participant_clone(struct sim_participant *participant,
     for (uint32_t i = first; i < end; i++) {
         struct publish_bind bind;
         if (participant->net->options->mutant == MUTANT_CLONES_A_PART && i + 1 == end) {
-            *reply = (struct msg_clone_reply){.state = CLONE_DONE,
-                                              .bound = version_map_last(map)};
+            *reply = (struct msg_clone_reply){.state = CLONE_DONE, .bound = version_map_last(map)};
             return;
         }
         if (i - first >= most)

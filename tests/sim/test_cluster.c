@@ -62,8 +62,7 @@ static void test_nothing_acknowledged_is_lost_in_trouble(void **state)
         (unsigned long)sum.committed, (unsigned long)sum.aborted, (unsigned long)sum.unknown,
         (unsigned long)sum.visible, (unsigned long)sum.leaders, (unsigned long)sum.crashes,
         (unsigned long)sum.restarts, (unsigned long)sum.snapshots, (unsigned long)sum.installs,
-        (unsigned long)sum.reads, (unsigned long)sum.refused_reads,
-        (unsigned long)sum.clones);
+        (unsigned long)sum.reads, (unsigned long)sum.refused_reads, (unsigned long)sum.clones);
     assert_true(sum.clones > 0);
     assert_true(sum.committed > 0 && sum.aborted > 0 && sum.reads > 0);
     assert_true(sum.leaders > seeds.last - seeds.first + 1);

@@ -96,8 +96,7 @@ static void test_a_description_travels_with_the_first_bytes_only(void **state)
     rowset_meta_init(&meta);
     meta.tablet = 3;
     meta.rowset = 4;
-    assert_int_equal(
-        rowset_meta_add_block(&meta, 0, 100, 7, 0, slice_str("a"), slice_str("b")), 0);
+    assert_int_equal(rowset_meta_add_block(&meta, 0, 100, 7, 0, slice_str("a"), slice_str("b")), 0);
     meta.bytes = 100;
     meta.rows = 7;
     msg_clone_read_reply_encode(&meta, &bytes);

@@ -52,8 +52,7 @@ static int apply(struct state_builder *b, enum command_type type, unsigned slot,
 {
     struct command command = {.type = type};
     const struct tablet *tablet = tablet_of(b);
-    command.replica =
-        (struct command_replica){tablet->id, tablet->replicas[slot].node, version};
+    command.replica = (struct command_replica){tablet->id, tablet->replicas[slot].node, version};
     return state_builder_apply(b, &command);
 }
 

@@ -21,8 +21,8 @@ struct pair {
     struct clone_calls calls;
     struct throttle throttle;
     atomic_bool stop;
-    unsigned lists, reads; /* questions to the source */
-    unsigned fail_reads;   /* from this read on */
+    unsigned lists, reads;              /* questions to the source */
+    unsigned fail_reads;                /* from this read on */
     void (*between)(struct pair *pair); /* before each read */
 };
 
@@ -309,9 +309,9 @@ static void collection_takes_nothing_from_a_clone_under_way(void **state)
     /* Afterwards the word counts again. */
     struct buf content = BUF_INIT;
     fixture_content(77, 100, &content);
-    assert_int_equal(fixture_send(pair->here, TXN + 4, 77, TABLET, 0,
-                                  slice_of(content.data, content.len), NULL),
-                     TG_REFUSED);
+    assert_int_equal(
+        fixture_send(pair->here, TXN + 4, 77, TABLET, 0, slice_of(content.data, content.len), NULL),
+        TG_REFUSED);
     buf_close(&content);
 }
 
@@ -349,7 +349,7 @@ static int spoil(void *data, struct lmdb_txn *txn)
 /* A bit of its first extent, whichever environment has it. */
 static void spoil_rowset_2(struct fixture *fixture)
 {
-    for (int class = 0; class < BLOCK_CLASSES; class++)
+    for (int class = 0; class < BLOCK_CLASSES; class ++)
         assert_int_equal(store_writer_run(fixture->store->block_writer[class], false, 100, spoil,
                                           &fixture->store->db_block[class]),
                          0);
@@ -431,11 +431,8 @@ static void orders_are_carried_out_and_asked_for(void **state)
                                      .damage = &pair->damage,
                                      .clock = clock_system(),
                                      .calls = pair->calls};
-    struct msg_clone order = {.tablet = TABLET,
-                              .table = FIXTURE_TABLE,
-                              .round = 1,
-                              .source = 1,
-                              .address = "there"};
+    struct msg_clone order = {
+        .tablet = TABLET, .table = FIXTURE_TABLE, .round = 1, .source = 1, .address = "there"};
     struct msg_clone_reply reply;
     struct cloner *cloner;
 
