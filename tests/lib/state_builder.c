@@ -339,7 +339,11 @@ static void check_table(const struct state *state, const struct table *table)
         }
         for (uint32_t j = 0; j < tablet->replica_count; j++) {
             TG_CHECK(members_find(&state->members, tablet->replicas[j].node) != NULL);
-            TG_CHECK(tablet->replicas[j].behind == (tablet->replicas[j].behind_version != 0));
+            const struct replica *replica = &tablet->replicas[j];
+            TG_CHECK(replica->behind == (replica->behind_version != 0));
+            TG_CHECK(replica->behind || !replica->catching);
+            TG_CHECK((replica->missed_version != 0) <= replica->catching);
+            TG_CHECK(!replica->catching || replica->behind_version <= replica->missed_version);
         }
     }
 }

@@ -30,6 +30,7 @@ static void test_a_heartbeat_comes_back_as_it_went(void **state)
     uint64_t live[] = {1, 300, 70000};
     txn_id staged[] = {5, 1ull << 50};
     tablet_id tablets[] = {9};
+    struct damaged_version damaged[] = {{9, 3}, {1ull << 40, 1}};
     struct msg_heartbeat message = {.node = 1,
                                     .epoch = 4,
                                     .request_high = 70001,
@@ -40,7 +41,9 @@ static void test_a_heartbeat_comes_back_as_it_went(void **state)
                                     .tablets = tablets,
                                     .tablet_count = 1,
                                     .disk_free_bytes = 10,
-                                    .disk_total_bytes = 20};
+                                    .disk_total_bytes = 20,
+                                    .damaged = damaged,
+                                    .damaged_count = 2};
     codec_check(&msg_heartbeat_codec, &message);
     struct msg_heartbeat empty = {.node = 1};
     codec_check(&msg_heartbeat_codec, &empty);

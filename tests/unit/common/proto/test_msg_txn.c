@@ -55,7 +55,7 @@ static void test_a_plan_comes_back_as_it_went(void **state)
 {
     (void)state;
     struct load_plan_tablet tablets[] = {
-        {.tablet = 1, .replica_count = 3, .replicas = {1, 2, 3}, .behind = 5},
+        {.tablet = 1, .replica_count = 3, .replicas = {1, 2, 3}, .behind = 5, .catching = 4},
         {.tablet = 2, .replica_count = 1, .replicas = {2}}};
     struct load_plan_node nodes[] = {{.node = 1, .rpc = "127.0.0.1:8060"},
                                      {.node = 2, .rpc = "127.0.0.1:8061"}};

@@ -87,6 +87,12 @@ static void test_every_small_command_comes_back(void **state)
     check_round_trip(&failed);
     struct command behind = {.type = COMMAND_REPLICA_BEHIND, .behind = {1, 2, 3}};
     check_round_trip(&behind);
+    const enum command_type replicas[] = {COMMAND_REPLICA_LACKS, COMMAND_REPLICA_CATCH,
+                                          COMMAND_REPLICA_HEALED};
+    for (size_t i = 0; i < sizeof replicas / sizeof replicas[0]; i++) {
+        struct command replica = {.type = replicas[i], .replica = {1, 2, UINT64_MAX}};
+        check_round_trip(&replica);
+    }
 }
 
 static void test_load_commands_come_back_and_are_small(void **state)

@@ -178,6 +178,20 @@ static void put_behind(struct story *story)
     state_builder_apply(b, &command);
 }
 
+static void repair_one(struct story *story)
+{
+    struct state_builder *b = &story->builder;
+    const enum command_type types[] = {COMMAND_REPLICA_LACKS, COMMAND_REPLICA_CATCH,
+                                       COMMAND_REPLICA_HEALED};
+    struct command command = {.type = types[pick(story, 3)]};
+    command.replica.tablet = pick(story, b->state.next_tablet + 1);
+    command.replica.node = 1 + (node_id)pick(story, NODES);
+    const struct tablet *tablet = catalog_tablet(&b->state.catalog, command.replica.tablet);
+    if (tablet != NULL && tablet->touched_count > 0)
+        command.replica.version = tablet->touched[pick(story, tablet->touched_count)];
+    state_builder_apply(b, &command);
+}
+
 static void give_up(struct story *story)
 {
     struct state_builder *b = &story->builder;
@@ -228,6 +242,8 @@ static void step(struct story *story)
     case 2:
         if (pick(story, 10) == 0)
             put_behind(story);
+        else
+            repair_one(story);
         break;
     case 3:
         give_up(story);

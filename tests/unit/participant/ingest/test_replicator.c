@@ -247,6 +247,42 @@ static void test_a_replica_that_is_behind_is_neither_sent_to_nor_waited_for(void
     teardown(&f);
 }
 
+/* Its repair comes to an end: it is written to, and is no part of a quorum. */
+static void test_a_replica_that_catches_up_is_written_to_and_does_not_count(void **state)
+{
+    struct fixture f;
+    struct tg_errmsg msg = {{0}};
+    (void)state;
+    setup(&f, false);
+    for (uint32_t b = 0; b < BUCKETS; b++)
+        f.plan.tablets[b].behind = f.plan.tablets[b].catching = 2;
+    for (uint32_t b = 0; b < BUCKETS; b++)
+        assert_int_equal(put(&f, b, PIECE, &msg), 0);
+    assert_int_equal(seal(&f, &msg), 0);
+    for (uint32_t b = 0; b < BUCKETS; b++)
+        assert_int_equal(replicator_sealed(f.replicator, b), 7);
+    teardown(&f);
+
+    setup(&f, false);
+    for (uint32_t b = 0; b < BUCKETS; b++)
+        f.plan.tablets[b].behind = f.plan.tablets[b].catching = 2;
+    f.world.replicate_err[3] = TG_UNREACHABLE;
+    for (uint32_t b = 0; b < BUCKETS; b++)
+        assert_int_equal(put(&f, b, PIECE, &msg), 0);
+    assert_int_equal(seal(&f, &msg), TG_QUORUM);
+    teardown(&f);
+
+    /* Dead: no load is kept from its quorum. */
+    setup(&f, false);
+    for (uint32_t b = 0; b < BUCKETS; b++)
+        f.plan.tablets[b].behind = f.plan.tablets[b].catching = 2;
+    f.world.replicate_err[2] = TG_UNREACHABLE;
+    for (uint32_t b = 0; b < BUCKETS; b++)
+        assert_int_equal(put(&f, b, PIECE, &msg), 0);
+    assert_int_equal(seal(&f, &msg), 0);
+    teardown(&f);
+}
+
 static void test_a_stop_ends_a_wait(void **state)
 {
     struct fixture f;
@@ -272,6 +308,7 @@ int main(void)
         cmocka_unit_test(test_without_a_quorum_the_load_fails_and_says_which_tablet),
         cmocka_unit_test(test_write_all_needs_every_replica),
         cmocka_unit_test(test_a_replica_that_is_behind_is_neither_sent_to_nor_waited_for),
+        cmocka_unit_test(test_a_replica_that_catches_up_is_written_to_and_does_not_count),
         cmocka_unit_test(test_a_stop_ends_a_wait),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
