@@ -136,8 +136,10 @@ int health_answer(const struct state *state, const struct msg_heartbeat *message
         msg_heartbeat_reply_close(reply);
         return TG_NOMEM;
     }
+    bool may_be_clone =
+        message->staged_count > 0 && catalog_has_behind(&state->catalog, message->node);
     for (uint32_t i = 0; i < message->staged_count; i++)
-        if (state_staged_is_dead(state, message->staged[i], message->node))
+        if (state_staged_is_dead(state, message->staged[i], may_be_clone))
             reply->dead[reply->dead_count++] = message->staged[i];
     for (uint32_t i = 0; i < message->live_count; i++)
         if (must_stop(state, message, message->live[i]))

@@ -62,14 +62,14 @@ void state_raise_low_water(struct state *state)
 /* A node with a replica that is behind clones what transactions long over have written, and stages
  * it until it can be bound: for it only ABORTED is dead. What else it has staged goes when all its
  * replicas are good. */
-bool state_staged_is_dead(const struct state *state, txn_id id, node_id node)
+bool state_staged_is_dead(const struct state *state, txn_id id, bool may_be_clone)
 {
     const struct txn *txn = id < state->next_txn ? txn_table_find(&state->txns, id) : NULL;
     if (id >= state->next_txn || (txn != NULL && txn->state == TXN_ABORTED))
         return id < state->next_txn;
     if (txn != NULL && id >= state->txn_low_water)
         return false;
-    return !catalog_has_behind(&state->catalog, node);
+    return !may_be_clone;
 }
 
 int state_begin_batch(struct state *state, const struct batch_header *header)

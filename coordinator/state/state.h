@@ -69,10 +69,10 @@ int state_begin_batch(struct state *state, const struct batch_header *header);
  */
 void state_apply(struct state *state, const struct command *command, struct apply_result *result);
 
-/* Rule 10: may that participant drop what it staged for this transaction and has not bound? Only if
- * it is ABORTED here; or forgotten or below txn_low_water, and no replica of the node is behind:
- * else it may be a clone on its way. */
-bool state_staged_is_dead(const struct state *state, txn_id txn, node_id node);
+/* Rule 10: may a participant drop what it staged for this transaction and has not bound? Only if it
+ * is ABORTED here; or forgotten or below txn_low_water, and it cannot be a clone on its way.
+ * may_be_clone: a replica of the node is behind (catalog_has_behind). */
+bool state_staged_is_dead(const struct state *state, txn_id txn, bool may_be_clone);
 
 /* The whole state to bytes and back (rule 18). Decode needs an initialised, empty state. */
 void state_encode(const struct state *state, struct buf *out);

@@ -219,6 +219,11 @@ static void test_a_truncate_is_missed_by_nobody_who_catches(void **state)
     assert_true(txn->confirmed);
 }
 
+static bool is_dead(struct state_builder *b, txn_id txn, node_id node)
+{
+    return state_staged_is_dead(&b->state, txn, catalog_has_behind(&b->state.catalog, node));
+}
+
 /* Rule 10: what a clone has staged belongs to transactions that are long over. */
 static void test_a_clone_under_way_is_not_called_dead(void **state)
 {
@@ -231,19 +236,19 @@ static void test_a_clone_under_way_is_not_called_dead(void **state)
     assert_int_equal(state_builder_finish(b, COMMAND_TXN_ABORT, aborted), 0);
     assert_true(old->confirmed);
     assert_true(old->id < b->state.txn_low_water);
-    assert_true(state_staged_is_dead(&b->state, old->id, other));
-    assert_false(state_staged_is_dead(&b->state, old->id, node));
-    assert_true(state_staged_is_dead(&b->state, aborted, node));
-    assert_false(state_staged_is_dead(&b->state, b->state.next_txn, node));
+    assert_true(is_dead(b, old->id, other));
+    assert_false(is_dead(b, old->id, node));
+    assert_true(is_dead(b, aborted, node));
+    assert_false(is_dead(b, b->state.next_txn, node));
     /* Not even when nobody knows it any more. */
     txn_id id = old->id;
     state_builder_elapse(b, UINT64_C(13) * 3600 * 1000);
     assert_int_equal(state_builder_forget(b, id), 0);
-    assert_false(state_staged_is_dead(&b->state, id, node));
+    assert_false(is_dead(b, id, node));
     assert_int_equal(apply(b, COMMAND_REPLICA_CATCH, 2, 0), 0);
-    assert_false(state_staged_is_dead(&b->state, id, node));
+    assert_false(is_dead(b, id, node));
     assert_int_equal(apply(b, COMMAND_REPLICA_HEALED, 2, 1), 0);
-    assert_true(state_staged_is_dead(&b->state, id, node));
+    assert_true(is_dead(b, id, node));
 }
 
 static void test_a_dropped_table_takes_its_replicas_out_of_the_count(void **state)

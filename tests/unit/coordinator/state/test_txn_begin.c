@@ -362,9 +362,9 @@ static void test_finished_transactions_are_forgotten_after_their_time_only(void 
     assert_int_equal(state_builder_forget(b, running), 0);
     assert_non_null(find(b, running));
     /* What is forgotten was final everywhere: leftovers of it are dead. */
-    assert_true(state_staged_is_dead(&b->state, done, 1));
-    assert_false(state_staged_is_dead(&b->state, running, 1));
-    assert_false(state_staged_is_dead(&b->state, b->state.next_txn, 1));
+    assert_true(state_staged_is_dead(&b->state, done, false));
+    assert_false(state_staged_is_dead(&b->state, running, false));
+    assert_false(state_staged_is_dead(&b->state, b->state.next_txn, false));
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)

@@ -316,13 +316,13 @@ static void test_low_water_stops_at_the_oldest_unfinished_transaction(void **sta
     txn_id dead = b->last.txn;
     assert_int_equal(state_builder_finish(b, COMMAND_TXN_ABORT, dead), 0);
     assert_int_equal(b->state.txn_low_water, slow);
-    assert_false(state_staged_is_dead(&b->state, slow, 1));
-    assert_true(state_staged_is_dead(&b->state, dead, 1));
+    assert_false(state_staged_is_dead(&b->state, slow, false));
+    assert_true(state_staged_is_dead(&b->state, dead, false));
     assert_int_equal(state_builder_done(b, slow, rowset, 1, 7), 0);
     assert_int_equal(state_builder_finish(b, COMMAND_TXN_COMMIT, slow), 0);
     assert_int_equal(state_builder_publish(b, COMMAND_TXN_VISIBLE, slow, 7), 0);
     assert_int_equal(b->state.txn_low_water, b->state.next_txn);
-    assert_true(state_staged_is_dead(&b->state, slow, 1));
+    assert_true(state_staged_is_dead(&b->state, slow, false));
 }
 
 static void test_the_publishing_list_is_in_the_order_of_commits(void **state)
