@@ -253,10 +253,10 @@ static void test_what_is_reported_as_damaged_is_repaired(void **state)
 
     message.damaged = calloc(3, sizeof *message.damaged);
     message.damaged[0] = (struct damaged_version){tablet_of(f, 1)->id, 1};
-    message.damaged[1] = (struct damaged_version){4711, 1}; /* nobody's */
+    message.damaged[1] = (struct damaged_version){4711, 1};                 /* nobody's */
     message.damaged[2] = (struct damaged_version){tablet_of(f, 0)->id, 77}; /* no version */
-    assert_int_equal(
-        health_heard(&f->health, &message, clock_monotonic_ms(&f->scene.clock.clock)), 0);
+    assert_int_equal(health_heard(&f->health, &message, clock_monotonic_ms(&f->scene.clock.clock)),
+                     0);
     look(f, REPAIR_LOOK_MS);
     assert_true(replica_of(f, 1, 3)->behind);
     assert_false(replica_of(f, 0, 3)->behind);
