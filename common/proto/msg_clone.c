@@ -10,7 +10,7 @@
 #include "common/proto/codec.h"
 
 enum {
-    CLONE_FIELDS = 8,
+    CLONE_FIELDS = 9,
     CLONE_REPLY_FIELDS = 5,
     LIST_FIELDS = 3,
     LIST_REPLY_FIELDS = 4,
@@ -28,6 +28,7 @@ void msg_clone_encode(const struct msg_clone *message, struct buf *out)
     mp_uint(out, message->round);
     mp_uint(out, message->lacks);
     mp_uint(out, message->source);
+    mp_bool(out, message->trusted);
     mp_str(out, message->address);
 }
 
@@ -43,6 +44,7 @@ int msg_clone_decode(struct slice head, struct msg_clone *message)
     message->round = mp_read_uint(&cursor);
     message->lacks = mp_read_uint(&cursor);
     message->source = codec_read_u32(&cursor);
+    message->trusted = mp_read_bool(&cursor);
     mp_read_cstr(&cursor, message->address, sizeof message->address);
     return cursor_finish(&cursor);
 }

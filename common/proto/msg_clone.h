@@ -25,7 +25,8 @@ struct msg_clone {
     uint64_t round;
     version_t lacks; /* what is bound here from this version on is read and checked first: it was
                         reported as damaged; 0: nothing */
-    node_id source;  /* a good replica */
+    node_id source;  /* a replica that has more */
+    bool trusted; /* it is a good one: where versions here contradict its, those here are wrong */
     char address[ADDRESS_BYTES]; /* its rpc address */
 };
 enum clone_state {

@@ -149,15 +149,20 @@ static void round_failed(struct repair_daemon *d, struct repair *repair, int err
 static void round_done(struct repair_daemon *d, struct repair *repair,
                        const struct msg_clone_reply *reply)
 {
+    bool progress = !repair->done || reply->bound > repair->bound;
+
     repair->active = false;
     repair->done = true;
     repair->verified = true;
-    repair->failures = 0;
+    repair->failures = progress ? 0 : repair->failures + 1;
     repair->rounds++;
     repair->round_took_ms = clock_monotonic_ms(d->clock) - repair->round_began_ms;
     repair->bound = reply->bound;
     repair->not_before_ms = 0;
-    repair->wait_ms = 0;
+    if (progress)
+        repair->wait_ms = 0;
+    else /* the source has no more: later, or another one */
+        wait_longer(d, repair, REPAIR_RETRY_MS_MIN, REPAIR_RETRY_MS_MAX);
     log_info("repair", "cloned tablet=%lu node=%lu source=%u version=%lu bytes=%lu took_ms=%lu",
              repair->key.tablet, repair->key.node, repair->source, reply->bound, reply->bytes,
              repair->round_took_ms);
@@ -193,6 +198,7 @@ static void send_clone(struct repair_daemon *d, const struct repair_step *step)
     if (step->act == REPAIR_ORDER) {
         repair->active = true;
         repair->source = step->source;
+        repair->trusted = step->trusted;
         repair->behind_version = replica->behind_version;
         repair->round = d->consensus->ops->now_us(d->consensus);
         repair->round_began_ms = clock_monotonic_ms(d->clock);
@@ -207,7 +213,8 @@ static void send_clone(struct repair_daemon *d, const struct repair_step *step)
                                        .table = step->tablet->table->id,
                                        .round = repair->round,
                                        .lacks = repair->verified ? 0 : replica->behind_version,
-                                       .source = repair->source};
+                                       .source = repair->source,
+                                       .trusted = repair->trusted};
     memcpy(call->message.address, source->rpc, sizeof call->message.address);
     repair->in_air = true;
     d->participants->ops->clone(d->participants, step->node, member->rpc, &call->message,

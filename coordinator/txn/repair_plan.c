@@ -39,10 +39,11 @@ static void add_load(const struct state *state, struct load *load, node_id node,
         load->out_of[out_of]++;
 }
 
-/* The good replica that is alive and has least to do; of equals another one after each failure. */
+/* The replica that is alive, fit, and has least to do; of equals another one after each failure.
+ * good: only good ones; else any other one. */
 static node_id choose_source(const struct state *state, const struct health *health,
-                             const struct load *load, const struct tablet *tablet,
-                             unsigned failures, uint64_t now_ms)
+                             const struct load *load, const struct tablet *tablet, node_id node,
+                             unsigned failures, bool good, uint64_t now_ms)
 {
     uint32_t least = REPAIR_CLONES_PER_SOURCE;
     node_id best = 0;
@@ -51,7 +52,8 @@ static node_id choose_source(const struct state *state, const struct health *hea
         const struct replica *replica = &tablet->replicas[(i + failures) % tablet->replica_count];
         int place = place_of(state, replica->node);
 
-        if (replica->behind || place < 0 || !health_is_alive(health, replica->node, now_ms))
+        if (replica->node == node || (good && replica->behind) || place < 0 ||
+            !health_is_alive(health, replica->node, now_ms))
             continue;
         if (load->out_of[place] < least) {
             least = load->out_of[place];
@@ -94,8 +96,9 @@ static bool next_step(const struct state *state, const struct health *health, st
     if (into < 0 || load->all >= REPAIR_CLONES_MAX || load->into[into] >= REPAIR_CLONES_PER_NODE)
         return false;
     step->act = REPAIR_ORDER;
-    step->source =
-        choose_source(state, health, load, tablet, repair != NULL ? repair->failures : 0, now_ms);
+    step->trusted = tablet_behind(tablet) != tablet_all(tablet);
+    step->source = choose_source(state, health, load, tablet, replica->node,
+                                 repair != NULL ? repair->failures : 0, step->trusted, now_ms);
     if (step->source == 0)
         return false;
     add_load(state, load, replica->node, step->source);

@@ -32,6 +32,7 @@ struct repair {
     bool done;                /* a round ended well: bound is what it said */
     bool verified;            /* … and what was bound here before was checked */
     node_id source;           /* of the round */
+    bool trusted;
     uint64_t round;
     uint64_t round_began_ms;
     uint64_t round_took_ms;
@@ -54,12 +55,17 @@ struct repair_step {
     const struct tablet *tablet;
     node_id node;
     node_id source;    /* REPAIR_ORDER */
+    bool trusted;      /* the same: the source is good */
     version_t version; /* REPAIR_HEAL */
 };
 
 struct repair *repair_find(struct repair *repairs, tablet_id tablet, node_id node);
 /* Up to REPAIR_STEPS_MAX steps; returns how many. Nothing for a node that is not alive, or while no
- * good replica of the tablet is. */
+ * good replica of the tablet is.
+ *
+ * It happens that no replica is good and yet nothing is lost: transactions that were precommitted
+ * while one or the other was behind are on different majorities, and each replica lacks one of
+ * them. Then they clone from each other what they have, until one has bound all that it missed. */
 uint32_t repair_plan(const struct state *state, const struct health *health, struct repair *repairs,
                      uint64_t now_ms, struct repair_step *steps);
 

@@ -315,8 +315,10 @@ static int take_page(struct clone_tablet *clone, bool *dropped, bool *more, stru
     err = compare(clone, &reply, &same);
     if (err == 0 && !same) {
         /* Damaged or split: the log's word is what good replicas hold. */
-        err = *dropped ? tg_fail(msg, TG_CORRUPT, "the source changes its versions")
-                       : drop_chain(clone, "versions differ from the source's", msg);
+        if (*dropped || !clone->order.trusted)
+            err = tg_fail(msg, TG_CORRUPT, "versions differ from those of the source");
+        else
+            err = drop_chain(clone, "versions differ from the source's", msg);
         *dropped = true;
         *more = err == 0;
     } else if (err == 0) {

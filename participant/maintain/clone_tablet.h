@@ -33,8 +33,8 @@ struct clone_tablet {
 };
 
 /* Runs the round to its end. 0: *bound is the last version here, and the tablet has all that the
- * source had; else why not, and what was done so far stays done. A chain here that contradicts the
- * source's is dropped, and all is cloned anew. */
+ * source had; else why not, and what was done so far stays done. A chain here that contradicts a
+ * trusted source's is dropped, and all is cloned anew. */
 int clone_tablet_run(struct clone_tablet *clone, version_t *bound, struct tg_errmsg *msg);
 
 /* Reads all data of versions from `from` on. *damaged: the first one that cannot be read, 0 if

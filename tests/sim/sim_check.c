@@ -268,13 +268,36 @@ static void check_history(struct sim_check *check, const struct state *state,
                      txn_state_name(outcome), any ? "there" : "missing");
 }
 
+/* Why a cluster does not come to rest. */
+static void check_unrest(struct sim_check *check)
+{
+    const struct state *state = sim_coordinator_state(check->coordinators[0]);
+    char text[256] = "";
+    size_t at = 0;
+    for (const struct tablet *tablet = state == NULL ? NULL : state->catalog.tablets;
+         tablet != NULL && at + 64 < sizeof text; tablet = tablet->hh.next)
+        if (tablet_behind(tablet) != 0)
+            at += (size_t)snprintf(text + at, sizeof text - at, " %lu behind=%x catching=%x",
+                                   (unsigned long)tablet->id, tablet_behind(tablet),
+                                   tablet_catching(tablet));
+    sim_net_fail(check->net,
+                 "the cluster does not come to rest: %u open, %u publishing, first txn %lu; "
+                 "tablets:%s",
+                 state == NULL ? 0 : state->txns.open.count,
+                 state == NULL ? 0 : state->txns.publishing.count,
+                 state == NULL || state->txns.publishing.first == NULL
+                     ? 0
+                     : (unsigned long)state->txns.publishing.first->id,
+                 text);
+}
+
 void sim_check_end(struct sim_check *check, const struct sim_clients *clients)
 {
     uint32_t count;
     const struct sim_history *history = sim_clients_history(clients, &count);
     struct cluster_sim_result *result = check->net->result;
     if (!sim_check_is_at_rest(check)) {
-        sim_net_fail(check->net, "the cluster does not come to rest");
+        check_unrest(check);
         return;
     }
     const struct state *state = sim_coordinator_state(check->coordinators[0]);

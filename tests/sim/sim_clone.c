@@ -67,8 +67,8 @@ static void sim_clone_on_arrival(void *data)
         uint32_t most = sim_world_chance(world, CLONE_CUT_PERMILLE)
                             ? (uint32_t)sim_world_below(world, 4)
                             : UINT32_MAX;
-        sim_participant_clone(to, &clone->participants[clone->message.source - 1],
-                              clone->message.tablet, most, &clone->reply);
+        sim_participant_clone(to, &clone->participants[clone->message.source - 1], &clone->message,
+                              most, &clone->reply);
     }
     sim_net_send(clone->net, sim_clone_on_answer, clone, sim_clone_release);
 }

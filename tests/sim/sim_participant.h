@@ -74,8 +74,8 @@ int sim_participant_publish(struct sim_participant *participant, const struct ms
 /* Takes up to `most` versions of the tablet from the source; fewer than there are, or a source that
  * is down: CLONE_FAILED. */
 void sim_participant_clone(struct sim_participant *participant,
-                           const struct sim_participant *source, tablet_id tablet, uint32_t most,
-                           struct msg_clone_reply *reply);
+                           const struct sim_participant *source, const struct msg_clone *order,
+                           uint32_t most, struct msg_clone_reply *reply);
 /* The message's lists are the caller's to close. */
 void sim_participant_fill_heartbeat(const struct sim_participant *participant,
                                     struct msg_heartbeat *message);

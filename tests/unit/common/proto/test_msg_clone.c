@@ -36,6 +36,7 @@ static void test_orders_and_answers_come_back_as_they_went(void **state)
                                 .round = UINT64_MAX,
                                 .lacks = 6,
                                 .source = 7,
+                                .trusted = true,
                                 .address = "127.0.0.1:8060"};
     codec_check(&msg_clone_codec, &message);
     struct msg_clone_reply reply = {

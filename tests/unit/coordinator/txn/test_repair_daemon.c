@@ -236,14 +236,38 @@ static void test_who_is_dead_is_neither_repaired_nor_asked(void **state)
     assert_int_equal(repair_daemon_active(f->daemon), 0);
 }
 
-static void test_without_a_good_replica_nothing_is_ordered(void **state)
+/* Each lacks another version: they help one another, and nobody believes the other blindly. */
+static void test_without_a_good_replica_they_clone_from_each_other(void **state)
 {
     struct fixture *f = *state;
 
-    for (node_id node = 1; node <= 3; node++)
-        lacks(f, 0, node, 2);
+    lacks(f, 0, 1, 1);
+    lacks(f, 0, 2, 2);
+    look(f, REPAIR_LOOK_MS);
+    assert_int_equal(f->participants.count, 2);
+    for (unsigned i = 0; i < f->participants.count; i++) {
+        assert_true(f->participants.calls[i].message.trusted);
+        assert_int_equal(f->participants.calls[i].message.source, 3);
+    }
+    while (f->participants.count > 0)
+        answer(f, 0, CLONE_FAILED, 0);
+    lacks(f, 0, 3, 2);
+    look(f, REPAIR_RETRY_MS_MIN + 1);
+    assert_int_equal(f->participants.count, 3);
+    for (unsigned i = 0; i < 3; i++)
+        assert_false(f->participants.calls[i].message.trusted);
+    while (f->participants.count > 0)
+        answer(f, 0, CLONE_DONE, 1);
+    look(f, 1); /* CATCH */
+    look(f, 1); /* another round */
+    assert_int_equal(f->participants.count, 3);
+    /* A source that has no more is not asked again at once. */
+    while (f->participants.count > 0)
+        answer(f, 0, CLONE_DONE, 1);
     look(f, REPAIR_LOOK_MS);
     assert_int_equal(f->participants.count, 0);
+    look(f, REPAIR_RETRY_MS_MIN);
+    assert_int_equal(f->participants.count, 3);
 }
 
 static void test_what_is_reported_as_damaged_is_repaired(void **state)
@@ -332,7 +356,7 @@ int main(void)
         TEST(test_a_gap_takes_another_round),
         TEST(test_a_failure_is_tried_again_later_and_elsewhere),
         TEST(test_who_is_dead_is_neither_repaired_nor_asked),
-        TEST(test_without_a_good_replica_nothing_is_ordered),
+        TEST(test_without_a_good_replica_they_clone_from_each_other),
         TEST(test_what_is_reported_as_damaged_is_repaired),
         TEST(test_a_new_leader_begins_anew),
         cmocka_unit_test(test_so_many_at_once_and_not_more),

@@ -21,6 +21,7 @@ struct pair {
     struct clone_calls calls;
     struct throttle throttle;
     atomic_bool stop;
+    bool untrusted;                     /* the source is not known to be good */
     unsigned lists, reads;              /* questions to the source */
     unsigned fail_reads;                /* from this read on */
     void (*between)(struct pair *pair); /* before each read */
@@ -130,6 +131,7 @@ static int run(struct pair *pair, version_t lacks, version_t *bound)
                   .table = FIXTURE_TABLE,
                   .lacks = lacks,
                   .source = 1,
+                  .trusted = !pair->untrusted,
                   .address = "there"},
     };
     int err = clone_tablet_run(&clone, bound, &msg);
@@ -266,6 +268,10 @@ static void a_chain_that_contradicts_is_dropped_and_cloned_anew(void **state)
         add_version(pair->there, pair->there_set, v, SMALL);
     add_version(pair->here, pair->here_set, 1, SMALL);
     add_version(pair->here, pair->here_set, 2, SMALL + 1); /* another rowset by that number */
+    pair->untrusted = true; /* then it may be the source that is wrong */
+    assert_int_equal(run(pair, 0, &bound), TG_CORRUPT);
+    assert_int_equal(tablet_set_last(pair->here_set, TABLET), 2);
+    pair->untrusted = false;
     assert_int_equal(run(pair, 0, &bound), 0);
     assert_int_equal(bound, 3);
     is_equal(pair);
