@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reads: full scans as text over HTTP, of the newest version and as of one, in rows/s; and gets by
- * key at 1 and 8 clients: gets/s, p50, p99. Beside each the nodes' processor time for a row or get.
+ * key at 1 and 8 clients, of the newest version and as of a time: gets/s, p50, p99. Beside each the
+ * nodes' processor time for a row or get.
  *
  *   bench_read CLUSTER_DIR [ROWS] [SECONDS] */
 #include <pthread.h>
@@ -16,6 +17,7 @@ enum { CLIENTS_MAX = 16, ROUNDS = 3 };
 struct client {
     pthread_t thread;
     const char *participant;
+    const char *as_of; /* "" for the newest version */
     unsigned number;
     uint64_t rows;
     double until;
@@ -35,8 +37,8 @@ static void *run(void *data)
 
         seed = seed * 6364136223846793005u + 1442695040888963407u;
         uint64_t row = (seed >> 33) % c->rows;
-        snprintf(target, sizeof target, "/api/bench/reads/_get?key=%lu&key=%lu", row / 4 + 1,
-                 row % 4 + 1);
+        snprintf(target, sizeof target, "/api/bench/reads/_get?key=%lu&key=%lu%s", row / 4 + 1,
+                 row % 4 + 1, c->as_of);
         bench_request(http, "GET", target, NULL, NULL, 0, &reply);
         if (reply.body.len == 0)
             bench_die("row %lu is not there", row);
@@ -48,7 +50,7 @@ static void *run(void *data)
 }
 
 static void gets(const struct bench_cluster *cluster, uint64_t rows, unsigned clients,
-                 double seconds)
+                 const char *as_of, double seconds)
 {
     static struct client list[CLIENTS_MAX];
     struct bench_samples all = {0};
@@ -58,6 +60,7 @@ static void gets(const struct bench_cluster *cluster, uint64_t rows, unsigned cl
     bench_usage_take(cluster, &usage);
     for (unsigned i = 0; i < clients; i++) {
         list[i] = (struct client){.participant = cluster->participants[0].http,
+                                  .as_of = as_of,
                                   .number = i,
                                   .rows = rows,
                                   .until = usage.at_s + seconds};
@@ -75,8 +78,11 @@ static void gets(const struct bench_cluster *cluster, uint64_t rows, unsigned cl
     double p50 = bench_samples_percentile(&all, 0.5);
     double p99 = bench_samples_percentile(&all, 0.99);
     bench_usage_print(cluster, &usage, (double)count, costs, sizeof costs);
-    bench_print("get", "\"clients\":%u,\"gets_per_s\":%.0f,\"p50_ms\":%.3f,\"p99_ms\":%.3f%s",
-                clients, (double)count / took, p50 * 1e3, p99 * 1e3, costs);
+    bench_print(
+        "get",
+        "\"what\":\"%s\",\"clients\":%u,\"gets_per_s\":%.0f,\"p50_ms\":%.3f,\"p99_ms\":%.3f%s",
+        as_of[0] != 0 ? "as of" : "newest", clients, (double)count / took, p50 * 1e3, p99 * 1e3,
+        costs);
     bench_samples_close(&all);
 }
 
@@ -108,7 +114,7 @@ int main(int argc, char **argv)
     static struct bench_cluster cluster;
     struct buf body = BUF_INIT;
     struct http_reply reply;
-    char headers[128], status[32];
+    char headers[128], status[32], as_of[64];
 
     if (argc < 2)
         bench_die("usage: bench_read CLUSTER_DIR [ROWS] [SECONDS]");
@@ -128,14 +134,20 @@ int main(int argc, char **argv)
         bench_die("load failed: %s", buf_cstr(&reply.body));
     http_reply_close(&reply);
     buf_close(&body);
+    bench_request(participant, "GET", "/api/bench/reads/_scan?limit=1", NULL, NULL, 0, &reply);
+    if (http_reply_header(&reply, "X-Tidegate-As-Of", status, sizeof status) != 0)
+        bench_die("a read does not say as of when it is");
+    snprintf(as_of, sizeof as_of, "&as_of=%s", status);
+    http_reply_close(&reply);
     for (unsigned round = 0; round < ROUNDS; round++) {
         scan(&cluster, participant, "newest, csv", "format=csv", rows);
         scan(&cluster, participant, "newest, json", "format=json", rows);
         scan(&cluster, participant, "as of version 1, csv", "format=csv&version=1", rows);
         scan(&cluster, participant, "key order, csv", "format=csv&order=key", rows);
         scan(&cluster, participant, "one column, csv", "format=csv&columns=orderkey", rows);
-        gets(&cluster, rows, 1, seconds);
-        gets(&cluster, rows, 8, seconds);
+        gets(&cluster, rows, 1, "", seconds);
+        gets(&cluster, rows, 8, "", seconds);
+        gets(&cluster, rows, 8, as_of, seconds);
     }
     http_client_close(coordinator);
     http_client_close(participant);
