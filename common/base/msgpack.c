@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Packing through the msgpack library; reading with a bounded cursor. */
+/* Packing through the msgpack library (what is one byte, by itself); reading with a bounded cursor.
+ */
 #include "common/base/msgpack.h"
 
 #include <msgpack/pack.h>
@@ -61,14 +62,26 @@ static msgpack_packer packer_of(struct buf *buf)
     return packer;
 }
 
+/* Most numbers, lengths and counts of ours are small, and a small one is its only byte: snapshots
+ * of a million labels are made of these. */
+enum { FIXARRAY_COUNT_MAX = 15, FIXSTR_BYTES_MAX = 31 };
+
 void mp_array(struct buf *buf, uint32_t count)
 {
+    if (count <= FIXARRAY_COUNT_MAX) {
+        buf_append_u8(buf, (uint8_t)(MP_FIXARRAY | count));
+        return;
+    }
     msgpack_packer packer = packer_of(buf);
     msgpack_pack_array(&packer, count);
 }
 
 void mp_uint(struct buf *buf, uint64_t value)
 {
+    if (value <= MP_FIXINT_MAX) {
+        buf_append_u8(buf, (uint8_t)value);
+        return;
+    }
     msgpack_packer packer = packer_of(buf);
     msgpack_pack_uint64(&packer, value);
 }
@@ -81,11 +94,7 @@ void mp_int(struct buf *buf, int64_t value)
 
 void mp_bool(struct buf *buf, bool value)
 {
-    msgpack_packer packer = packer_of(buf);
-    if (value)
-        msgpack_pack_true(&packer);
-    else
-        msgpack_pack_false(&packer);
+    buf_append_u8(buf, value ? MP_TRUE : MP_FALSE);
 }
 
 void mp_nil(struct buf *buf)
@@ -102,8 +111,12 @@ void mp_str(struct buf *buf, const char *text)
 void mp_str_slice(struct buf *buf, struct slice text)
 {
     TG_CHECK(text.len <= UINT32_MAX);
-    msgpack_packer packer = packer_of(buf);
-    msgpack_pack_str(&packer, text.len);
+    if (text.len <= FIXSTR_BYTES_MAX) {
+        buf_append_u8(buf, (uint8_t)(MP_FIXSTR | text.len));
+    } else {
+        msgpack_packer packer = packer_of(buf);
+        msgpack_pack_str(&packer, text.len);
+    }
     buf_append(buf, text.data, text.len);
 }
 
