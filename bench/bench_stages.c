@@ -5,6 +5,7 @@
  * disturbs least.
  *
  *   bench_stages [MEGABYTES] [ROUNDS] [BUCKETS] */
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -200,6 +201,9 @@ int main(int argc, char **argv)
     double sum = 0;
     uint64_t made = 0;
 
+    /* As the participant does. */
+    mallopt(M_MMAP_THRESHOLD, 64 << 20);
+    mallopt(M_TRIM_THRESHOLD, 128 << 20);
     size_t bytes = (argc > 1 ? strtoull(argv[1], NULL, 10) : 50) * 1000000;
     unsigned rounds = argc > 2 ? (unsigned)strtoul(argv[2], NULL, 10) : 5;
     uint32_t buckets = argc > 3 ? (uint32_t)strtoul(argv[3], NULL, 10) : 4;
