@@ -7,6 +7,7 @@
 #   make check      build and run the unit and simulation tests of the Release build only
 #   make bench      the measurements
 #   make tsan       the tests under the thread sanitizer
+#   make chaos      a cluster under loads and misfortune (CHAOS="--rounds 10 --net", see --help)
 #   make test-bare  the set-up and the demo in a fresh Debian 12 (root, a few minutes)
 #   make format     clang-format over the tree
 #   make clean      remove the builds (not build/deps);  make distclean: that, too
@@ -16,7 +17,7 @@ CMAKE_FLAGS ?=
 CONFIGURE = cmake -S . -B build -G Ninja $(CMAKE_FLAGS)
 NINJA = ninja -C build -j $(JOBS)
 
-.PHONY: all setup configure demo test check bench tsan test-bare format clean distclean
+.PHONY: all setup configure demo test check bench tsan chaos test-bare format clean distclean
 
 all: configure
 	@$(NINJA) programs
@@ -41,6 +42,9 @@ check:
 
 tsan:
 	@JOBS=$(JOBS) scripts/test-all tsan
+
+chaos: all
+	@tests/chaos/chaos.py --bin build/bin $(CHAOS)
 
 bench:
 	@scripts/setup build demo

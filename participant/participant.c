@@ -374,16 +374,18 @@ static void stop(void *data)
     http_server_close(p->http, HTTP_GRACE_MS, http_closed, p);
 }
 
-/* What a failed start leaves, or what is left after the loop has ended. */
+/* What a failed start leaves, or what is left after the loop has ended. The store goes before what
+ * its writers' answers touch: calls of other nodes may still be on their way through it, whose
+ * bindings are shown in the tablets and whose answers are posted to the loop. */
 static void close_rest(struct participant *p)
 {
     peer_clients_close(p->peers);
     if (p->coordinators != NULL)
         coordinator_client_close(p->coordinators);
+    store_close(p->store);
     loop_close(p->loop);
     live_requests_close(p->requests);
     tablet_set_close(p->tablets);
-    store_close(p->store);
 }
 
 int participant_run(const struct participant_options *options)

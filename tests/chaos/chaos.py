@@ -8,6 +8,7 @@ A round: fresh tables, clients and nemesis for so long, heal, wait until all is 
 with status 1 if anything did not hold; then the cluster's directory stays."""
 
 import argparse
+import json
 import os
 import random
 import shutil
@@ -78,7 +79,9 @@ class Round:
         self.check(finals)
         guard_stop.set()
         guard.join()
-        self.events = sorted(event for nemesis in nemeses for event in nemesis.events)
+        if self.history.violations:
+            events = sorted(event for nemesis in nemeses for event in nemesis.events)
+            self.dump(events, finals)
 
     def state(self, label, node):
         for _ in range(20):
@@ -219,6 +222,23 @@ class Round:
             history.violation(fault)
         history.counts["versions"] = sum(len(feed.versions) for feed in feeds.values())
         history.counts["acked"] = sum(1 for op in history.ops if op.acked)
+
+    def dump(self, events, finals):
+        """What there is to look at after a violation."""
+        path = os.path.join(self.nodes.directory, f"history-{self.seed}.jsonl")
+        with open(path, "w", encoding="utf-8") as file:
+            for text in self.history.violations:
+                print(json.dumps({"violation": text}), file=file)
+            for event in events:
+                print(json.dumps({"nemesis": event}), file=file)
+            for op in self.history.ops:
+                known = {**vars(op), "rival": op.rival and op.rival.parts}
+                print(json.dumps({"op": known, "final": finals.get(op.label)}), file=file)
+            for scan in self.history.scans:
+                print(json.dumps({"scan": scan[:7] + scan[8:]}), file=file)
+            for state in self.history.states:
+                print(json.dumps({"state": state}), file=file)
+        print(f"history: {path}")
 
     def close(self):
         for table in self.tables:

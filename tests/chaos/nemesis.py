@@ -37,11 +37,12 @@ class Node:
         if self.child is not None:
             return self.child.poll() is None
         try:
-            os.kill(self.pid, 0)
-        except ProcessLookupError:
+            with open(f"/proc/{self.pid}/stat", encoding="ascii") as stat:
+                state = stat.read().rsplit(")", 1)[1].split()[0]
+            # Its first thread may be gone while another one still holds its files open.
+            return state != "Z" or len(os.listdir(f"/proc/{self.pid}/task")) > 1
+        except FileNotFoundError:
             return False
-        with open(f"/proc/{self.pid}/stat", encoding="ascii") as stat:
-            return stat.read().rsplit(")", 1)[1].split()[0] != "Z"
 
     def signal(self, number):
         try:
@@ -123,6 +124,7 @@ class Nodes:
 
     def __init__(self, binaries, directory, offset, options=(), users=False):
         """options: "coordinator:name=value" or "participant:…"."""
+        self.directory = directory
         self.tool = os.path.join(binaries, "tidegate")
         subprocess.run(
             [self.tool, "cluster", "start", "--dir", directory, "--port-offset", str(offset)],

@@ -15,7 +15,7 @@
 
 #define AUTH "Authorization: Basic cm9vdDo=\r\n"
 
-enum { CHURN_KILLS = 14, CHURN_KILLS_SHORT = 5 };
+enum { CHURN_KILLS = 14, CHURN_KILLS_SHORT = 5, CHURN_STOPS = 12, CHURN_STOPS_SHORT = 6 };
 
 static struct test_cluster cluster;
 
@@ -237,6 +237,7 @@ struct churn {
     long refused; /* answered otherwise than Success: none is expected */
     uint16_t port;
     int number;
+    const char *table; /* and the labels' beginning */
 };
 
 /* Loads rows one by one under labels of its own; repeats what got no answer, as a client would. */
@@ -247,17 +248,20 @@ static void *load_on(void *data)
     while (!__atomic_load_n(&churn->stop, __ATOMIC_SEQ_CST)) {
         struct test_answer answer;
         struct test_load result = {0};
+        char target[64];
         char headers[64];
         char body[16];
         int n = snprintf(body, sizeof body, "%ld\n", churn->number * 1000000L + churn->loads);
         struct test_call call = {.port = churn->port,
                                  .method = "PUT",
-                                 .target = "/api/d/o26/_stream_load",
+                                 .target = target,
                                  .headers = headers,
                                  .body = body,
                                  .len = (size_t)n};
 
-        snprintf(headers, sizeof headers, "label: o26-%d-%ld\r\n", churn->number, churn->loads);
+        snprintf(target, sizeof target, "/api/d/%s/_stream_load", churn->table);
+        snprintf(headers, sizeof headers, "label: %s-%d-%ld\r\n", churn->table, churn->number,
+                 churn->loads);
         bool answered = test_http_try(&call, &answer) == TEST_HTTP_ANSWERED &&
                         test_load_parse(&answer, &result);
         test_answer_close(&answer);
@@ -268,6 +272,42 @@ static void *load_on(void *data)
             churn->refused++;
     }
     return NULL;
+}
+
+static size_t end_churn(struct churn *churn)
+{
+    __atomic_store_n(&churn->stop, true, __ATOMIC_SEQ_CST);
+    pthread_join(churn->thread, NULL);
+    return (size_t)churn->loads;
+}
+
+/* Bindings and seals of others' loads are still on their way through its store then. */
+static void a_replica_stops_in_order_while_loads_go_on(void **state)
+{
+    struct churn churns[6];
+    int stops = test_is_short() ? CHURN_STOPS_SHORT : CHURN_STOPS;
+    size_t loads = 0;
+
+    (void)state;
+    make_table("stops", 2, 3);
+    for (int i = 0; i < 6; i++) {
+        churns[i] =
+            (struct churn){.number = i, .port = cluster.participants[i % 2].http, .table = "stops"};
+        assert_int_equal(pthread_create(&churns[i].thread, NULL, load_on, &churns[i]), 0);
+    }
+    for (int i = 0; i < stops; i++) {
+        test_sleep_ms(100 + (unsigned)(i * 61 % 200));
+        uint64_t begun = test_now_ms();
+        test_cluster_stop(&cluster, "participant-3");
+        assert_true(test_now_ms() - begun < 9000); /* not by force */
+        test_cluster_restart(&cluster, "participant-3");
+    }
+    for (int i = 0; i < 6; i++)
+        loads += end_churn(&churns[i]);
+    assert_true(loads > 0);
+    assert_false(test_cluster_logged(&cluster, "participant-3", "bound but not shown"));
+    assert_int_equal(test_row_count(test_cluster_coordinator(&cluster), "d", "stops", "_scan"),
+                     loads);
 }
 
 /* The same of each in one look, and nothing changed while it lasted. */
@@ -302,7 +342,8 @@ static void coordinators_killed_again_and_again_keep_one_state(void **state)
     (void)state;
     make_table("o26", 2, 3);
     for (int i = 0; i < 3; i++) {
-        churns[i] = (struct churn){.number = i, .port = cluster.participants[i].http};
+        churns[i] =
+            (struct churn){.number = i, .port = cluster.participants[i].http, .table = "o26"};
         assert_int_equal(pthread_create(&churns[i].thread, NULL, load_on, &churns[i]), 0);
     }
     for (int i = 0; i < kills; i++) {
@@ -315,9 +356,7 @@ static void coordinators_killed_again_and_again_keep_one_state(void **state)
         test_sleep_ms(100 + (unsigned)(i * 61 % 200));
     }
     for (int i = 0; i < 3; i++) {
-        __atomic_store_n(&churns[i].stop, true, __ATOMIC_SEQ_CST);
-        pthread_join(churns[i].thread, NULL);
-        loads += (size_t)churns[i].loads;
+        loads += end_churn(&churns[i]);
         if (churns[i].refused > 0)
             fail_msg("%ld loads failed while coordinators were killed", churns[i].refused);
     }
@@ -350,6 +389,7 @@ int main(void)
         cmocka_unit_test(an_abort_by_label_frees_it_at_once),
         cmocka_unit_test(a_restarted_receiver_s_transaction_is_aborted_soon),
         cmocka_unit_test(a_new_leader_knows_what_was_committed_and_what_was_not),
+        cmocka_unit_test(a_replica_stops_in_order_while_loads_go_on),
         cmocka_unit_test(coordinators_killed_again_and_again_keep_one_state),
     };
 
