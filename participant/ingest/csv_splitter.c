@@ -18,7 +18,9 @@
 
 enum {
     POSITIONS_MAX = 64 * 1024, /* separators of one split */
+    POSITION_BYTES = 4,        /* of text for one of them: small bodies get small arrays */
     BAD_MAX = 4096,            /* bad rows of one split */
+    BAD_BYTES = 64,            /* the same of a bad row */
     BAD_LINE_MAX = 64 * 1024   /* bytes of a too long row that are shown */
 };
 
@@ -34,6 +36,7 @@ struct csv_splitter {
     bool skipping; /* inside a row that is too long */
     uint32_t skip_lines;
     uint32_t positions; /* capacity of the arrays */
+    uint32_t bad_max;   /* and of the list of bad rows */
     uint32_t *begins;
     uint32_t *ends;
     uint32_t *column_places; /* for separators of several bytes */
@@ -77,8 +80,10 @@ int csv_splitter_open(const struct csv_format *format, size_t chunk_bytes,
     s->skip_lines = format->skip_lines;
     s->at_start = true;
     s->may_rewrite = format->enclose >= 0 || format->escape >= 0;
-    size_t most = chunk_bytes + 1 + CSV_SCAN_SLACK;
+    size_t most = chunk_bytes / POSITION_BYTES + CSV_SCAN_SLACK;
     s->positions = most < POSITIONS_MAX ? (uint32_t)most : POSITIONS_MAX;
+    most = chunk_bytes / BAD_BYTES + 1;
+    s->bad_max = most < BAD_MAX ? (uint32_t)most : BAD_MAX;
     if (s->positions < format->columns + CSV_SCAN_SLACK)
         s->positions = format->columns + CSV_SCAN_SLACK;
     s->row_capacity = s->positions / format->columns + 1;
@@ -86,7 +91,7 @@ int csv_splitter_open(const struct csv_format *format, size_t chunk_bytes,
     s->begins = malloc(entries * sizeof *s->begins);
     s->ends = malloc(entries * sizeof *s->ends);
     s->lines = malloc(s->row_capacity * sizeof *s->lines);
-    s->bad = malloc(BAD_MAX * sizeof *s->bad);
+    s->bad = malloc(s->bad_max * sizeof *s->bad);
     s->data = malloc(data_bytes(s, s->capacity));
     if (is_wide(format)) {
         s->column_places = malloc(entries * sizeof *s->column_places);
@@ -237,7 +242,7 @@ static void take_irregular(struct csv_splitter *s, const struct csv_found *found
 {
     uint32_t first = 0;
 
-    for (uint32_t i = 0; i < found->count && s->bad_count < BAD_MAX; i++) {
+    for (uint32_t i = 0; i < found->count && s->bad_count < s->bad_max; i++) {
         if (s->data[s->ends[i]] != s->format.line.bytes[0])
             continue;
         size_t next = (size_t)s->ends[i] + 1; /* take_row may write there */
@@ -283,7 +288,7 @@ static void split_by_places(struct csv_splitter *s)
     bool high = csv_scan_high(s->data + s->from, s->len - s->from);
     uint32_t c = 0;
 
-    for (uint32_t l = 0; l < lines && s->bad_count < BAD_MAX; l++) {
+    for (uint32_t l = 0; l < lines && s->bad_count < s->bad_max; l++) {
         size_t end = s->line_places[l];
         if (end < s->from || memcmp(s->data + end, f->line.bytes, f->line.len) != 0)
             continue;
@@ -320,7 +325,7 @@ static void split_row_by_row(struct csv_splitter *s, bool final, uint32_t most)
     struct csv_row row;
     bool high = csv_scan_high(s->data + s->from, s->len - s->from);
 
-    for (; most > 0 && s->bad_count < BAD_MAX; most--) {
+    for (; most > 0 && s->bad_count < s->bad_max; most--) {
         uint32_t at = s->rows * columns;
         if (at + columns > s->positions ||
             !csv_row_split(&s->format, s->data, s->from, s->len, final, s->begins + at,

@@ -249,3 +249,16 @@ int load_body_run(struct load_run *run)
         err = check_quality(run, true);
     return err == 0 ? seal(run) : err;
 }
+
+void load_body_close(struct load_run *run)
+{
+    if (run->converter.total > 0) {
+        run->result->total_rows = run->converter.total;
+        run->result->filtered_rows = run->converter.filtered;
+    }
+    replicator_close(run->replicator);
+    run->replicator = NULL;
+    tablet_router_close(&run->router);
+    row_converter_close(&run->converter);
+    row_mapping_close(&run->mapping);
+}

@@ -23,8 +23,9 @@ struct load_run {
     uint64_t start_ms;
     uint64_t deadline_ms;
     struct msg_txn_begin_reply plan;
-    struct buf begin_reply; /* of a begin that the caller made: not empty if it went well */
-    uint64_t done_ms;       /* when the report was made */
+    struct buf begin_reply;    /* of a begin that the caller made: not empty if it went well */
+    struct msg_load_done done; /* the report, once everything is sealed */
+    uint64_t done_ms;          /* when it was made */
     bool begun;
     struct error_log log;
     struct row_mapping mapping;
@@ -44,8 +45,10 @@ int load_txn_begin_message(struct load_run *run, struct buf *head);
 /* Begins, unless run->begin_reply tells that it was done. 0; TG_LABEL_EXISTS (result->txn, existing
  * are set); TG_UNKNOWN_OUTCOME; other verdicts with the client's message in run->msg. */
 int load_txn_begin(struct load_run *run);
-/* The report, as message. TG_NOMEM. */
-int load_txn_done_message(struct load_run *run, struct buf *head);
+/* Makes run->done of what was sealed. TG_NOMEM. */
+int load_txn_make_done(struct load_run *run);
+/* Its encoding. TG_NOMEM. */
+int load_txn_done_message(const struct load_run *run, struct buf *head);
 /* Takes the coordinators' answer to it. False if it is not the last word. */
 bool load_txn_done_reply(struct load_run *run, struct slice head);
 /* Reports the load and, as its options say, precommits or commits. 0: result->status is set. Other:
@@ -60,5 +63,7 @@ void load_txn_fail(struct load_run *run);
 /* Reads the body to its end and sends what becomes of it, sealed. 0, or an error with the client's
  * message in run->msg. */
 int load_body_run(struct load_run *run);
+/* Frees what only the body needed; its figures go to the result. Harmless if done. */
+void load_body_close(struct load_run *run);
 
 #endif

@@ -189,9 +189,9 @@ static enum load_finish finish_of(const struct load_options *options)
 }
 
 /* Committed: waits for VISIBLE by asking again. What is not learned in time is "not yet". */
-static void wait_visible(struct load_run *run, struct msg_load_done *message,
-                         struct msg_txn_reply *state)
+static void wait_visible(struct load_run *run, struct msg_txn_reply *state)
 {
+    struct msg_load_done *message = &run->done;
     uint64_t end = now_ms(run) + run->context->publish_wait_ms;
     struct tg_errmsg msg;
     struct buf head = BUF_INIT;
@@ -235,39 +235,30 @@ static bool take_state(struct load_run *run, enum txn_state state)
     } else {
         return false;
     }
-    result->loaded_rows = run->router.rows;
+    result->loaded_rows = run->done.rows;
     return true;
 }
 
-/* Makes the report and its encoding; close both either way. */
-static int make_done(struct load_run *run, struct msg_load_done *message, struct buf *head)
+int load_txn_make_done(struct load_run *run)
 {
-    *message = (struct msg_load_done){.node = run->node,
-                                      .epoch = run->epoch,
-                                      .request_id = run->live.id,
-                                      .txn = run->plan.txn,
-                                      .rowset = run->plan.rowset,
-                                      .placement_epoch = run->plan.placement_epoch,
-                                      .finish = finish_of(run->options),
-                                      .rows = run->router.rows,
-                                      .bytes = run->source->received};
-    int err = make_report(run, message);
-
-    if (message->finish == LOAD_FINISH_COMMIT && run->context->publish_wait_ms > 0)
-        message->wait_visible_ms = LOAD_VISIBLE_SLICE_MS;
-    if (err != 0)
-        return err;
-    msg_load_done_encode(message, head);
-    return head->err;
+    run->done = (struct msg_load_done){.node = run->node,
+                                       .epoch = run->epoch,
+                                       .request_id = run->live.id,
+                                       .txn = run->plan.txn,
+                                       .rowset = run->plan.rowset,
+                                       .placement_epoch = run->plan.placement_epoch,
+                                       .finish = finish_of(run->options),
+                                       .rows = run->router.rows,
+                                       .bytes = run->source->received};
+    if (run->done.finish == LOAD_FINISH_COMMIT && run->context->publish_wait_ms > 0)
+        run->done.wait_visible_ms = LOAD_VISIBLE_SLICE_MS;
+    return make_report(run, &run->done);
 }
 
-int load_txn_done_message(struct load_run *run, struct buf *head)
+int load_txn_done_message(const struct load_run *run, struct buf *head)
 {
-    struct msg_load_done message;
-    int err = make_done(run, &message, head);
-
-    msg_load_done_close(&message);
-    return err;
+    msg_load_done_encode(&run->done, head);
+    return head->err;
 }
 
 bool load_txn_done_reply(struct load_run *run, struct slice head)
@@ -284,22 +275,20 @@ bool load_txn_done_reply(struct load_run *run, struct slice head)
 
 int load_txn_done(struct load_run *run)
 {
-    struct msg_load_done message;
     struct buf head = BUF_INIT;
     struct buf reply = BUF_INIT;
     struct msg_txn_reply state = {0};
     struct tg_errmsg sentence = {{0}};
-    int err = make_done(run, &message, &head);
+    int err = load_txn_done_message(run, &head);
 
     if (err == 0)
         err = call_until(run, MSG_LOAD_DONE, &head, run->deadline_ms, true, &reply, &sentence);
     if (err == 0 && msg_txn_reply_decode(slice_of(reply.data, reply.len), &state) != 0)
         err = TG_UNKNOWN_OUTCOME;
-    if (err == 0 && message.finish == LOAD_FINISH_COMMIT && state.state == TXN_COMMITTED)
-        wait_visible(run, &message, &state);
+    if (err == 0 && run->done.finish == LOAD_FINISH_COMMIT && state.state == TXN_COMMITTED)
+        wait_visible(run, &state);
     buf_close(&head);
     buf_close(&reply);
-    msg_load_done_close(&message);
     if (err != 0) {
         frame_refusal(run, err, &sentence);
         return err;

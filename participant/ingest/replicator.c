@@ -14,7 +14,8 @@
 #include "common/proto/message.h"
 
 enum {
-    WAIT_SLICE_MS = 20,                /* how often a waiting load looks whether it must stop */
+    PIECES_FIRST = 16,                 /* of a message, before its list grows */
+    WAIT_SLICE_MS = 100,               /* how often a waiting load looks whether it must stop */
     SEAL_HEAD_BYTES = 2 * 1024 * 1024, /* descriptions in one message, about */
     BLOCK_REF_BYTES = 160              /* of a block in an encoded description, at most about */
 };
@@ -26,6 +27,7 @@ struct link {
     /* Of the load's thread: the message being filled. */
     struct replicate_piece *pieces;
     uint32_t piece_count;
+    uint32_t piece_capacity;
     struct buf payload;
     /* Shared. */
     uint64_t backlog;    /* bytes sent and not answered */
@@ -412,6 +414,21 @@ static bool link_is_good(struct replicator *r, uint32_t link)
     return good;
 }
 
+static int grow_pieces(struct link *link)
+{
+    uint32_t capacity = link->piece_capacity == 0 ? PIECES_FIRST : link->piece_capacity * 2;
+    struct replicate_piece *pieces;
+
+    if (capacity > REPLICATE_PIECES_MAX)
+        capacity = REPLICATE_PIECES_MAX;
+    pieces = realloc(link->pieces, capacity * sizeof *pieces);
+    if (pieces == NULL)
+        return TG_NOMEM;
+    link->pieces = pieces;
+    link->piece_capacity = capacity;
+    return 0;
+}
+
 static int add_piece(struct replicator *r, uint32_t link_index, uint32_t bucket, uint64_t offset,
                      struct slice content, struct tg_errmsg *msg)
 {
@@ -420,12 +437,8 @@ static int add_piece(struct replicator *r, uint32_t link_index, uint32_t bucket,
 
     if (err != 0 || !link_is_good(r, link_index))
         return err;
-    if (link->pieces == NULL) {
-        /* Not zeroed: of a small load one of a thousand is used. */
-        link->pieces = malloc(REPLICATE_PIECES_MAX * sizeof *link->pieces);
-        if (link->pieces == NULL)
-            return tg_fail(msg, TG_NOMEM, "[INTERNAL_ERROR]out of memory");
-    }
+    if (link->piece_count == link->piece_capacity && grow_pieces(link) != 0)
+        return tg_fail(msg, TG_NOMEM, "[INTERNAL_ERROR]out of memory");
     link->pieces[link->piece_count++] =
         (struct replicate_piece){.tablet = r->options.plan->tablets[bucket].tablet,
                                  .offset = offset,

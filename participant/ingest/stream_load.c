@@ -57,6 +57,10 @@ static bool run_begun(struct load_run *run)
     uint64_t began = now_ms(run);
     int err = load_body_run(run);
 
+    if (err == 0 && (err = load_txn_make_done(run)) != 0)
+        tg_fail(&run->msg, err, "[INTERNAL_ERROR]out of memory");
+    /* On the thread that made it: the loop, which may end the load, has other things to do. */
+    load_body_close(run);
     run->done_ms = now_ms(run);
     run->result->write_ms = run->done_ms - began - run->result->read_ms;
     if (err != 0)
@@ -89,14 +93,10 @@ static void finish(struct load_run *run)
         snprintf(result->error_file, sizeof result->error_file, "%s", file);
     if (result->status == LOAD_FAIL)
         snprintf(result->first_error, sizeof result->first_error, "%s", run->log.first);
-    result->total_rows = run->converter.total;
-    result->filtered_rows = run->converter.filtered;
+    load_body_close(run);
     result->bytes = run->source->received;
     result->load_ms = now_ms(run) - run->start_ms;
-    replicator_close(run->replicator);
-    tablet_router_close(&run->router);
-    row_converter_close(&run->converter);
-    row_mapping_close(&run->mapping);
+    msg_load_done_close(&run->done);
     msg_txn_begin_reply_close(&run->plan);
     buf_close(&run->begin_reply);
     error_log_close(&run->log);
