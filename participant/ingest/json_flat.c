@@ -2,6 +2,8 @@
 /* Keys by words, values by eight bytes at a time. */
 #include "participant/ingest/json_flat.h"
 
+#include <stdlib.h>
+
 #include "common/base/endian.h"
 
 #define ONES UINT64_C(0x0101010101010101)
@@ -10,7 +12,8 @@
 void json_flat_close(struct json_flat *flat)
 {
     buf_close(&flat->texts);
-    flat->count = 0;
+    free(flat->keys);
+    *flat = (struct json_flat){0};
 }
 
 /* ---- learning ---- */
@@ -30,15 +33,30 @@ static bool is_plain(struct slice name)
     return true;
 }
 
+static bool has_room(struct json_flat *flat)
+{
+    if (flat->count < flat->capacity)
+        return true;
+    uint32_t capacity = flat->capacity == 0 ? FLAT_KEYS_FIRST : flat->capacity * 2;
+    if (capacity > FLAT_KEYS_MAX)
+        return false;
+    struct flat_key *keys = realloc(flat->keys, capacity * sizeof *keys);
+    if (keys == NULL)
+        return false;
+    flat->keys = keys;
+    flat->capacity = capacity;
+    return true;
+}
+
 void json_flat_learn(struct json_flat *flat, struct slice name, int32_t field)
 {
     uint8_t first[FLAT_KEY_WORD_BYTES] = {0};
     uint8_t mask[FLAT_KEY_WORD_BYTES] = {0};
 
-    if (flat->count == FLAT_KEYS_MAX || flat->texts.err != 0 || !is_plain(name)) {
-        flat->texts.err = flat->texts.err != 0 ? flat->texts.err : TG_LIMIT;
+    if (flat->texts.err == 0 && (!is_plain(name) || !has_room(flat)))
+        flat->texts.err = TG_LIMIT;
+    if (flat->texts.err != 0)
         return;
-    }
     struct flat_key *key = &flat->keys[flat->count++];
     key->at = (uint32_t)flat->texts.len;
     key->field = field;

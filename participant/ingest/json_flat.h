@@ -13,7 +13,8 @@
 #include "common/base/json.h"
 
 enum {
-    FLAT_KEYS_MAX = 512,
+    FLAT_KEYS_FIRST = 32,
+    FLAT_KEYS_MAX = 512,      /* objects with more are the parser's */
     FLAT_KEY_WORD_BYTES = 16, /* of a key that are compared at once */
     FLAT_SLACK = 24,          /* bytes behind a line that are read ahead */
     FLAT_REST_MAX = 64        /* rows that are not tried after many failures */
@@ -29,7 +30,8 @@ struct flat_key {
 
 struct json_flat {
     uint32_t count; /* 0: nothing was learned */
-    struct flat_key keys[FLAT_KEYS_MAX];
+    uint32_t capacity;
+    struct flat_key *keys;
     struct buf texts;
     uint32_t rest;     /* rows that are not tried */
     uint32_t failures; /* in a row */

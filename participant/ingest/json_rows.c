@@ -34,8 +34,8 @@ struct json_rows {
     uint32_t *begins;
     uint32_t *ends;
     struct slice *lines;
-    uint32_t *line_at; /* place in text of a printed line, plus 1; 0: the line is elsewhere */
-    struct field_bad bad[JSON_ROWS_MAX];
+    uint32_t *line_at;     /* place in text of a printed line, plus 1; 0: the line is elsewhere */
+    struct field_bad *bad; /* JSON_ROWS_MAX */
     uint32_t bad_count;
     struct field_literal *literals;
     uint32_t literal_count;
@@ -44,8 +44,8 @@ struct json_rows {
     uint32_t stamp;
     uint32_t *name_len;
     uint32_t slot_mask;
-    int32_t *slots; /* field + 1, 0 = free */
-    struct json_field members[MEMBERS_MAX];
+    int32_t *slots;             /* field + 1, 0 = free */
+    struct json_field *members; /* MEMBERS_MAX */
     struct json_flat flat;
 };
 
@@ -119,9 +119,12 @@ int json_rows_open(const struct row_mapping *mapping, const struct load_options 
     r->ends = malloc(entries * sizeof *r->ends);
     r->lines = malloc(r->rows_max * sizeof *r->lines);
     r->line_at = malloc(r->rows_max * sizeof *r->line_at);
+    r->bad = malloc(JSON_ROWS_MAX * sizeof *r->bad);
+    r->members = malloc(MEMBERS_MAX * sizeof *r->members);
     if (r->absent == NULL || r->refuses_null == NULL || r->refuses_absent == NULL ||
         r->seen == NULL || r->name_len == NULL || r->slots == NULL || r->begins == NULL ||
-        r->ends == NULL || r->lines == NULL || r->line_at == NULL) {
+        r->ends == NULL || r->lines == NULL || r->line_at == NULL || r->bad == NULL ||
+        r->members == NULL) {
         json_rows_close(r);
         return TG_NOMEM;
     }
@@ -161,6 +164,8 @@ void json_rows_close(struct json_rows *rows)
     free(rows->ends);
     free(rows->lines);
     free(rows->line_at);
+    free(rows->bad);
+    free(rows->members);
     free(rows->literals);
     free(rows);
 }
