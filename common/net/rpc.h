@@ -90,8 +90,9 @@ void rpc_client_call(struct rpc_client *client, uint16_t type, struct slice head
 void rpc_client_call_take(struct rpc_client *client, uint16_t type, struct buf *head,
                           struct buf *payload, uint64_t timeout_ms, rpc_done *done, void *data);
 /* Without patience calls wait for a connection until their deadline. With it, a node that could not
- * be reached for so long is given up: calls end with TG_UNREACHABLE when an attempt fails, and at
- * once while the next attempt is not due. 0: no patience limit, the default. */
+ * be reached for so long is given up: calls end with TG_UNREACHABLE when the next attempt fails,
+ * which a call hastens (the shortest back-off is kept), and at once when that attempt has itself
+ * lasted so long without an answer. 0: no patience limit, the default. */
 void rpc_client_set_patience(struct rpc_client *client, uint64_t patience_ms);
 const char *rpc_client_address(const struct rpc_client *client);
 size_t rpc_client_queued_bytes(const struct rpc_client *client);

@@ -34,6 +34,8 @@ struct rpc_client {
     uint64_t rest_ms;
     uint64_t patience_ms;   /* 0: calls wait until their deadline */
     uint64_t down_since_ms; /* when the link was lost or could not be opened; 0: not known down */
+    uint64_t tried_ms;      /* when the last attempt began */
+    uint64_t lost_ms;       /* when it, or the link that came of it, ended */
     bool resting;
     bool closed;
     atomic_uint references; /* the owner, each link */
@@ -176,6 +178,26 @@ static bool rpc_client_given_up(const struct rpc_client *client)
            loop_now_ms(client->loop) - client->down_since_ms >= client->patience_ms;
 }
 
+/* … and the attempt under way has lasted as long, too: the node is silent, not down for the moment
+ * it takes to start. */
+static bool rpc_client_is_silent(const struct rpc_client *client)
+{
+    return rpc_client_given_up(client) && client->link != NULL && !client->link->link.up &&
+           loop_now_ms(client->loop) - client->tried_ms >= client->patience_ms;
+}
+
+/* What was learnt when a node was down says nothing of it now: it may have come back, and be the one
+ * that a quorum needs. So a call that waits for a node that was given up is worth another attempt,
+ * as soon as the shortest rest is over. */
+static void rpc_client_hasten(struct rpc_client *client)
+{
+    uint64_t rested = loop_now_ms(client->loop) - client->lost_ms;
+
+    if (client->resting && rpc_client_given_up(client))
+        loop_timer_start(client->rest,
+                         rested < RPC_CLIENT_REST_MIN_MS ? RPC_CLIENT_REST_MIN_MS - rested : 0, 0);
+}
+
 static void rpc_client_on_up(void *data)
 {
     struct rpc_client_link *link = data;
@@ -228,8 +250,9 @@ static void rpc_client_on_lost(void *data, int err, const char *why)
     if (client->rest_ms > RPC_CLIENT_REST_MAX_MS)
         client->rest_ms = RPC_CLIENT_REST_MAX_MS;
     client->resting = true;
+    client->lost_ms = loop_now_ms(client->loop);
     if (client->down_since_ms == 0)
-        client->down_since_ms = loop_now_ms(client->loop);
+        client->down_since_ms = client->lost_ms;
     loop_timer_start(client->rest, client->rest_ms, 0);
     if (err == TG_DENIED || err == TG_CORRUPT)
         log_warn("rpc", "link refused peer=%s error=%s why=%s", client->address, tg_err_name(err),
@@ -268,6 +291,7 @@ static void rpc_client_connect(struct rpc_client *client)
     link->owner = client;
     atomic_fetch_add(&client->references, 1);
     client->link = link;
+    client->tried_ms = loop_now_ms(client->loop);
     rpc_link_connect(&link->link, (struct sockaddr *)&client->socket_address);
 }
 
@@ -314,7 +338,7 @@ void rpc_client_call_take(struct rpc_client *client, uint16_t type, struct buf *
         rpc_client_refuse(client, call, TG_TOO_LARGE, "the call does not fit into a frame");
     } else if (rpc_client_queued_bytes(client) + bytes > RPC_QUEUED_BYTES_MAX) {
         rpc_client_refuse(client, call, TG_BUSY, "too many bytes wait to be sent to this node");
-    } else if (client->resting && rpc_client_given_up(client)) {
+    } else if (rpc_client_is_silent(client)) {
         rpc_client_refuse(client, call, TG_UNREACHABLE, "cannot be reached");
     } else if (!rpc_call_table_add(&client->table, call)) {
         rpc_client_refuse(client, call, TG_BUSY, "too many calls to this node are outstanding");
@@ -331,6 +355,8 @@ void rpc_client_call_take(struct rpc_client *client, uint16_t type, struct buf *
         rpc_call_list_append(&client->waiting, call);
         if (client->link == NULL && !client->resting)
             rpc_client_connect(client);
+        else
+            rpc_client_hasten(client);
     }
 }
 
