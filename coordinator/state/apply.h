@@ -121,6 +121,16 @@ void txn_list_append(struct txn_list *list, struct txn *txn);
 void txn_list_remove(struct txn_list *list, struct txn *txn);
 /* Bytes that a finished record counts for; the same on every machine. */
 uint64_t txn_record_bytes(const struct txn *txn);
+/* Appends a final transaction to the finished list. */
+void txn_table_add_finished(struct txn_table *txns, struct txn *txn);
+/* ---- transactions: finished ones, kept encoded (txn_shelf.c) ---- */
+/* The transaction was just appended to the finished list. */
+void txn_shelf_add(struct txn_table *txns, struct txn *txn);
+/* It is about to leave that list. */
+void txn_shelf_remove(struct txn_table *txns, struct txn *txn);
+/* All finished transactions in their order, one after another. */
+void txn_shelves_encode(const struct txn_table *txns, struct buf *out);
+void txn_shelves_close(struct txn_table *txns);
 
 /* ---- transactions: commands ---- */
 int txn_begin(struct state *state, const struct command_begin *command,
@@ -191,6 +201,7 @@ int txn_fail_state(const struct txn *txn, struct tg_errmsg *msg);
 enum { SNAPSHOT_FORMAT_V1 = 1, SNAPSHOT_FORMAT = 2 };
 void catalog_encode(const struct catalog *catalog, struct buf *out);
 int catalog_decode(struct cursor *cursor, uint32_t format, struct catalog *catalog);
+void txn_encode(const struct txn *txn, struct buf *out);
 void txn_table_encode(const struct txn_table *txns, struct buf *out);
 int txn_table_decode(struct cursor *cursor, struct state *state);
 

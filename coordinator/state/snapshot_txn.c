@@ -46,7 +46,7 @@ static void encode_load(const struct txn_load *load, struct buf *out)
     }
 }
 
-static void encode_txn(const struct txn *txn, struct buf *out)
+void txn_encode(const struct txn *txn, struct buf *out)
 {
     mp_array(out, TXN_FIELDS);
     mp_uint(out, txn->id);
@@ -96,7 +96,7 @@ static void encode_list(const struct txn_list *list, struct buf *out)
 {
     mp_array(out, list->count);
     for (const struct txn *txn = list->first; txn != NULL; txn = txn->next)
-        encode_txn(txn, out);
+        txn_encode(txn, out);
 }
 
 void txn_table_encode(const struct txn_table *txns, struct buf *out)
@@ -104,7 +104,8 @@ void txn_table_encode(const struct txn_table *txns, struct buf *out)
     mp_array(out, TABLE_PARTS);
     encode_list(&txns->open, out);
     encode_list(&txns->publishing, out);
-    encode_list(&txns->finished, out);
+    mp_array(out, txns->finished.count);
+    txn_shelves_encode(txns, out);
     mp_array(out, txns->fence_count * FENCE_FIELDS);
     for (const struct txn_fence *fence = txns->first_fence; fence != NULL; fence = fence->next)
         encode_key(&fence->key, out);
@@ -304,14 +305,14 @@ static void decode_txn(struct cursor *cursor, struct state *state, struct txn_li
         txn_free(txn);
         return;
     }
-    txn_list_append(list, txn);
     txn_table_add(txns, txn);
     add_requests(cursor, txns, txn);
     if (list == &txns->finished) {
         txn->confirmed = txn->state == TXN_VISIBLE;
-        txns->finished_bytes += txn_record_bytes(txn);
+        txn_table_add_finished(txns, txn);
         return;
     }
+    txn_list_append(list, txn);
     for (uint32_t i = 0; i < txn->table_count; i++)
         catalog_table_ref(catalog_table_by_id(&state->catalog, txn->tables[i].table));
     struct database *database = catalog_database_by_id(&state->catalog, txn->db);

@@ -157,8 +157,7 @@ void txn_set_finished(struct state *state, struct txn *txn)
         struct table *table = catalog_table_by_id(&state->catalog, txn->tables[i].table);
         catalog_table_unref(&state->catalog, table);
     }
-    txn_list_append(&state->txns.finished, txn);
-    state->txns.finished_bytes += txn_record_bytes(txn);
+    txn_table_add_finished(&state->txns, txn);
 }
 
 bool txn_finish_if_complete(struct state *state, struct txn *txn)

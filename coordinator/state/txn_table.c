@@ -278,8 +278,16 @@ uint64_t txn_record_bytes(const struct txn *txn)
            (uint64_t)txn->table_count * RECORD_TABLE_BYTES;
 }
 
+void txn_table_add_finished(struct txn_table *txns, struct txn *txn)
+{
+    txn_list_append(&txns->finished, txn);
+    txn_shelf_add(txns, txn);
+    txns->finished_bytes += txn_record_bytes(txn);
+}
+
 void txn_table_forget(struct txn_table *txns, struct txn *txn)
 {
+    txn_shelf_remove(txns, txn);
     txn_list_remove(&txns->finished, txn);
     txns->finished_bytes -= txn_record_bytes(txn);
     remove_label(txns, txn);
@@ -315,6 +323,7 @@ void txn_table_close(struct txn_table *txns)
         next = user->next;
         free(user);
     }
+    txn_shelves_close(txns);
     free_list(&txns->open);
     free_list(&txns->publishing);
     free_list(&txns->finished);

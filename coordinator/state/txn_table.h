@@ -82,6 +82,7 @@ struct txn {
     struct txn *same_label;       /* older transaction with the same (database, label) */
     struct txn *newer_label;      /* the next newer one, NULL for the newest */
     struct txn *prev, *next;      /* the list it is on */
+    struct txn_shelf *shelf;      /* of a finished one: with which it is kept encoded */
     struct index_link label_link; /* of the newest transaction of a label */
 };
 
@@ -118,6 +119,7 @@ struct txn_table {
     struct txn_list publishing;
     /* ABORTED, and VISIBLE ones that are confirmed: in the order in which they came here. */
     struct txn_list finished;
+    struct txn_shelf *first_shelf, *last_shelf; /* the finished ones in groups, encoded */
     /* Memory of the finished records, by fixed sizes that are equal on every coordinator. */
     uint64_t finished_bytes;
 };
