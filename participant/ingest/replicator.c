@@ -5,6 +5,7 @@
 #include "participant/ingest/replicator.h"
 
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -256,17 +257,29 @@ static uint32_t count_good(const struct replicator *r, uint32_t bucket, bool sea
 static int no_quorum(const struct replicator *r, uint32_t bucket, bool sealed_only,
                      struct tg_errmsg *msg)
 {
-    int err = 0;
+    char why[128];
+    const struct link *first = NULL;
 
-    for (uint32_t i = 0; i < r->core->link_count && err == 0; i++)
-        err = r->core->links[i].err;
+    /* Of several reasons a full disk is the one that somebody can do something about. */
+    for (uint32_t i = 0; i < r->core->link_count; i++) {
+        const struct link *link = &r->core->links[i];
+        if (link->err != 0 &&
+            (first == NULL || (link->err == TG_NOSPACE && first->err != link->err)))
+            first = link;
+    }
+    int err = first != NULL ? first->err : 0;
+    if (err == TG_NOSPACE)
+        snprintf(why, sizeof why, "disk full: %s on participant %u", tg_err_sentence(err),
+                 first->node);
+    else
+        snprintf(why, sizeof why, "%s", tg_err_sentence(err));
     return tg_fail(msg, TG_QUORUM,
                    "[INTERNAL_ERROR]Failed to commit txn %llu, cause tablet %llu succ replica num "
                    "%u < load required replica num %u. table %llu (%s)",
                    (unsigned long long)r->options.plan->txn,
                    (unsigned long long)r->options.plan->tablets[bucket].tablet,
                    count_good(r, bucket, sealed_only), quorum_of(r, bucket),
-                   (unsigned long long)r->options.plan->table, tg_err_sentence(err));
+                   (unsigned long long)r->options.plan->table, why);
 }
 
 /* Whether every touched tablet can still get its quorum. With the lock held. */

@@ -4,21 +4,21 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "common/base/log.h"
+#include "participant/store/disk_reserve.h"
 
 enum {
     FILE_MODE = 0644,
     DIRECTORY_MODE = 0755,
-    FATAL_EXIT_CODE = 70, /* EX_SOFTWARE */
-    /* LMDB reports a short write as EIO: with less free it is a full disk. */
-    FULL_DISK_FREE_BYTES = 1024 * 1024
+    FATAL_EXIT_CODE = 70,  /* EX_SOFTWARE */
+    BLOCK_UNIT_BYTES = 512 /* of st_blocks */
 };
 
 _Noreturn void store_fatal(const char *environment, const char *what, int code)
@@ -61,14 +61,13 @@ int lmdb_env_err(const struct lmdb_env *env, const char *what, int code)
 
 int lmdb_env_commit_err(const struct lmdb_env *env, int code)
 {
-    struct statvfs disk;
-    if (code == EIO) {
-        if (statvfs(env->path, &disk) == 0 &&
-            (uint64_t)disk.f_bavail * disk.f_frsize < FULL_DISK_FREE_BYTES)
-            return TG_NOSPACE;
+    /* LMDB reports a write that was cut short as EIO, which is what a full disk does to it. */
+    if (code == EIO && env->disk != NULL && disk_reserve_is_full(env->disk))
+        return TG_NOSPACE;
+    int err = lmdb_env_err(env, "commit", code);
+    if (err != 0 && err != TG_NOSPACE && err != TG_NOMEM && err != TG_LIMIT)
         store_fatal(env->name, "commit", code);
-    }
-    return lmdb_env_err(env, "commit", code);
+    return err;
 }
 
 /* LMDB does not make the names of its new files durable. */
@@ -107,6 +106,20 @@ static int open_environment(struct lmdb_env *env, const char *dir)
     return code;
 }
 
+/* LMDB maps its lock file, which is as sparse as ftruncate made it: a reader's first use of a slot on
+ * a full disk would be a SIGBUS. */
+static void fill_lock_file(const struct lmdb_env *env)
+{
+    char path[PATH_MAX];
+    struct stat file;
+    (void)snprintf(path, sizeof path, "%s/lock.mdb", env->path);
+    int fd = open(path, O_RDWR | O_CLOEXEC);
+    if (fd < 0 || fstat(fd, &file) != 0 || posix_fallocate(fd, 0, file.st_size) != 0)
+        log_warn("store", "lock file not filled path=%s", path);
+    if (fd >= 0)
+        close(fd);
+}
+
 int lmdb_env_open(struct lmdb_env *env, const char *dir, const char *name, uint64_t map_bytes,
                   struct tg_errmsg *msg)
 {
@@ -122,6 +135,7 @@ int lmdb_env_open(struct lmdb_env *env, const char *dir, const char *name, uint6
     int code = open_environment(env, dir);
     if (code == 0) {
         MDB_stat stat;
+        fill_lock_file(env);
         code = mdb_env_stat(env->env, &stat);
         if (code == 0)
             env->page_bytes = stat.ms_psize;
@@ -157,46 +171,106 @@ int lmdb_env_database(struct lmdb_env *env, const char *name, MDB_dbi *database)
     return lmdb_env_commit_err(env, mdb_txn_commit(txn));
 }
 
-/* LMDB's free list is its database 0: transaction → number of pages and their numbers. */
-static int count_free(struct lmdb_env *env, uint64_t *free_pages)
+/* One line of mdb_reader_list: process, thread, and the transaction it reads, or "-". */
+static int take_reader(const char *line, void *ctx)
 {
+    size_t *oldest = ctx;
+    const char *last = strrchr(line, ' ');
+    char *end;
+    if (last == NULL || last[1] < '0' || last[1] > '9')
+        return 0;
+    unsigned long long txn = strtoull(last + 1, &end, 10);
+    if (txn < *oldest)
+        *oldest = (size_t)txn;
+    return 0;
+}
+
+static void sort_free(const MDB_val *key, const MDB_val *value, size_t oldest, size_t last,
+                      struct lmdb_pages *pages)
+{
+    size_t freed_by = 0;
+    size_t count = 0;
+    if (key->mv_size < sizeof freed_by || value->mv_size < sizeof count)
+        return;
+    memcpy(&freed_by, key->mv_data, sizeof freed_by);
+    memcpy(&count, value->mv_data, sizeof count);
+    if (freed_by < oldest)
+        pages->usable += count;
+    else if (freed_by == last)
+        pages->fresh += count;
+    else
+        pages->pinned += count;
+}
+
+/* LMDB's free list is its database 0: transaction → number of pages and their numbers. What was
+ * freed by a transaction that a reader may not know yet cannot be used. */
+static int count_free(struct lmdb_env *env, size_t last, struct lmdb_pages *pages)
+{
+    size_t oldest = SIZE_MAX;
     MDB_txn *txn;
     MDB_cursor *cursor;
     MDB_val key;
     MDB_val value;
-    *free_pages = 0;
     int code = mdb_txn_begin(env->env, NULL, MDB_RDONLY, &txn);
     if (code != 0)
         return code;
+    (void)mdb_reader_list(env->env, take_reader, &oldest);
     code = mdb_cursor_open(txn, 0, &cursor);
     if (code == 0) {
-        while ((code = mdb_cursor_get(cursor, &key, &value, MDB_NEXT)) == 0) {
-            size_t pages = 0;
-            if (value.mv_size >= sizeof pages)
-                memcpy(&pages, value.mv_data, sizeof pages);
-            *free_pages += pages;
-        }
+        while ((code = mdb_cursor_get(cursor, &key, &value, MDB_NEXT)) == 0)
+            sort_free(&key, &value, oldest, last, pages);
         mdb_cursor_close(cursor);
     }
     mdb_txn_abort(txn);
     return code == MDB_NOTFOUND ? 0 : code;
 }
 
-int lmdb_env_pages(struct lmdb_env *env, uint64_t look_below, uint64_t *used, uint64_t *total)
+int lmdb_env_pages(struct lmdb_env *env, bool look, struct lmdb_pages *pages)
 {
     MDB_envinfo info;
+    struct stat file;
+    int fd;
+    *pages = (struct lmdb_pages){0};
     int code = mdb_env_info(env->env, &info);
     if (code != 0)
         return lmdb_env_err(env, "info", code);
-    *total = info.me_mapsize / env->page_bytes;
-    *used = info.me_last_pgno + 1;
-    uint64_t left = *total > *used ? *total - *used : 0;
-    if (left >= look_below)
+    pages->map = info.me_mapsize / env->page_bytes;
+    pages->last = info.me_last_pgno + 1;
+    if (!look)
         return 0;
-    uint64_t free_pages;
-    code = count_free(env, &free_pages);
+    code = count_free(env, info.me_last_txnid, pages);
     if (code != 0)
         return lmdb_env_err(env, "free list", code);
-    *used -= free_pages < *used ? free_pages : *used;
+    if (mdb_env_get_fd(env->env, &fd) == 0 && fstat(fd, &file) == 0) {
+        uint64_t on_disk = (uint64_t)file.st_blocks * BLOCK_UNIT_BYTES / env->page_bytes;
+        pages->behind = on_disk > pages->last ? on_disk - pages->last : 0;
+    }
     return 0;
+}
+
+int lmdb_env_advance(struct lmdb_env *env)
+{
+    /* A zero byte in it: LMDB's tools take other names of the main database for databases. */
+    static char name[] = "tick\0";
+    MDB_val key = {.mv_size = sizeof name, .mv_data = name};
+    MDB_val value = {.mv_size = sizeof name, .mv_data = name};
+    MDB_txn *txn;
+    MDB_dbi database;
+    int code = mdb_txn_begin(env->env, NULL, 0, &txn);
+    if (code != 0)
+        return lmdb_env_err(env, "begin", code);
+    code = mdb_dbi_open(txn, NULL, 0, &database);
+    if (code == 0)
+        code = mdb_put(txn, database, &key, &value, 0);
+    if (code == 0)
+        return lmdb_env_commit_err(env, mdb_txn_commit(txn));
+    mdb_txn_abort(txn);
+    return lmdb_env_err(env, "advance", code);
+}
+
+void lmdb_env_check_readers(struct lmdb_env *env)
+{
+    int dead = 0;
+    if (mdb_reader_check(env->env, &dead) == 0 && dead > 0)
+        log_warn("store", "stale readers freed environment=%s count=%d", env->name, dead);
 }

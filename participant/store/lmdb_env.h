@@ -5,6 +5,7 @@
 #define TG_PARTICIPANT_STORE_LMDB_ENV_H
 
 #include <lmdb.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "common/base/err.h"
@@ -14,9 +15,12 @@ enum {
     LMDB_DATABASES_MAX = 8  /* named databases of an environment */
 };
 
+struct disk_reserve;
+
 struct lmdb_env {
     MDB_env *env;
-    const char *name; /* static: for logs */
+    struct disk_reserve *disk; /* the opener's, may be NULL: what the disk has for it */
+    const char *name;          /* static: for logs */
     char *path;
     uint64_t map_bytes;
     uint32_t page_bytes;
@@ -31,16 +35,30 @@ void lmdb_env_close(struct lmdb_env *env);
 /* Opens a named database, made if missing. Only while the store is being opened. */
 int lmdb_env_database(struct lmdb_env *env, const char *name, MDB_dbi *database);
 
-/* Pages that are neither free nor beyond the end of what is used, and the map's pages. Walks the
- * free list only when fewer than look_below pages are left at the end of the map (UINT64_MAX:
- * always); *used is too high otherwise. */
-int lmdb_env_pages(struct lmdb_env *env, uint64_t look_below, uint64_t *used, uint64_t *total);
+struct lmdb_pages {
+    uint64_t map;    /* of the whole map */
+    uint64_t last;   /* up to the end of what was ever used, free ones included */
+    uint64_t usable; /* free, for the next transaction */
+    uint64_t fresh;  /* freed by the last transaction: usable once another one has followed */
+    uint64_t pinned; /* free, but a reader may still look at them */
+    uint64_t behind; /* that the file has on disk behind `last` */
+};
+/* With look false only map and last: the free list is not walked, and the others are 0. */
+int lmdb_env_pages(struct lmdb_env *env, bool look, struct lmdb_pages *pages);
+
+/* A transaction that writes next to nothing, after which what was fresh is usable. On the thread of
+ * the environment's writer. */
+int lmdb_env_advance(struct lmdb_env *env);
+
+/* Frees the slots of readers whose process is gone. */
+void lmdb_env_check_readers(struct lmdb_env *env);
 
 /* LMDB's or errno's code to ours; 0 stays 0. MDB_PANIC does not come back: store_fatal. */
 int lmdb_env_err(const struct lmdb_env *env, const char *what, int code);
 
-/* The same for a commit's code: an I/O error other than a full disk means that what the disk holds
- * is not known any more. */
+/* The same for a commit's code. Only a full disk or map and a lack of memory come back: after any
+ * other failure of a write or sync what the disk holds is not known any more, and a later success
+ * would prove nothing. LMDB would go on; this ends the process (store_fatal). */
 int lmdb_env_commit_err(const struct lmdb_env *env, int code);
 
 /* Ends the process, because going on could lose what was acknowledged: the restart reads what is

@@ -7,14 +7,16 @@
 #include <string.h>
 #include <time.h>
 
+#include "participant/store/disk_reserve.h"
 #include "participant/store/rowset_open.h"
 #include "participant/store/rowset_seal.h"
 #include "participant/store/store_internal.h"
 
 enum { DISK_GOOD_MS = 100 };
 
-/* Whether the disk has more than its reserve. Asked again after DISK_GOOD_MS only: many small
- * rowsets begin in that time, and they cannot fill a reserve of its usual size. */
+/* Whether the disk has more than its reserve, or what was dropped has left as much in our files.
+ * Asked again after DISK_GOOD_MS only: many small rowsets begin in that time, and they cannot fill a
+ * reserve of its usual size. */
 static int check_disk(struct store *store)
 {
     struct timespec now;
@@ -22,10 +24,16 @@ static int check_disk(struct store *store)
     uint64_t now_ms = (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
     if (now_ms < atomic_load(&store->disk_good_until_ms))
         return 0;
-    uint64_t free_bytes;
-    uint64_t total_bytes;
-    int err = store_disk(store, &free_bytes, &total_bytes);
-    if (err == 0 && free_bytes < store->options.disk_reserve_bytes)
+    uint64_t room = disk_reserve_free(store->disk);
+    int err = 0;
+    for (int i = 0; i < BLOCK_CLASSES && err == 0; i++) {
+        struct lmdb_pages pages;
+        if (room >= store->options.disk_reserve_bytes)
+            break;
+        err = lmdb_env_pages(&store->blocks[i], true, &pages);
+        room += (pages.usable + pages.fresh + pages.behind) * store->blocks[i].page_bytes;
+    }
+    if (err == 0 && room < store->options.disk_reserve_bytes)
         err = TG_NOSPACE;
     if (err == 0)
         atomic_store(&store->disk_good_until_ms, now_ms + DISK_GOOD_MS);

@@ -11,6 +11,7 @@
 
 struct open_table;
 struct rowset_cache;
+struct disk_reserve;
 
 enum block_class { BLOCKS_64K = 0, BLOCKS_256K = 1, BLOCK_CLASSES = 2 };
 
@@ -18,6 +19,7 @@ struct store {
     char *dir;
     int lock_fd; /* holds the lock on DATA/lock */
     struct store_options options;
+    struct disk_reserve *disk;
     struct lmdb_env meta;
     struct lmdb_env blocks[BLOCK_CLASSES];
     MDB_dbi db_meta;

@@ -13,6 +13,7 @@
 
 #include "common/base/endian.h"
 #include "common/base/log.h"
+#include "participant/store/disk_reserve.h"
 #include "participant/store/rowset_cache.h"
 #include "participant/store/rowset_drop.h"
 #include "participant/store/rowset_open.h"
@@ -152,6 +153,8 @@ static int open_parts(struct store *store, struct tg_errmsg *msg)
 {
     int err = lock_directory(store, msg);
     if (err == 0)
+        err = disk_reserve_open(store->dir, store->options.disk_reserve_bytes, &store->disk, msg);
+    if (err == 0)
         err = lmdb_env_open(&store->meta, store->dir, "meta", store->options.meta_map_bytes, msg);
     if (err == 0)
         err = lmdb_env_open(&store->blocks[BLOCKS_64K], store->dir, "blocks-64k",
@@ -161,6 +164,9 @@ static int open_parts(struct store *store, struct tg_errmsg *msg)
                             store->options.blocks_map_bytes, msg);
     if (err != 0)
         return err;
+    store->meta.disk = store->disk;
+    for (int i = 0; i < BLOCK_CLASSES; i++)
+        store->blocks[i].disk = store->disk;
     err = open_databases(store);
     if (err != 0)
         return tg_fail(msg, err, "%s: databases: %s", store->dir, tg_err_sentence(err));
@@ -212,6 +218,7 @@ void store_close(struct store *store)
     for (int i = 0; i < BLOCK_CLASSES; i++)
         lmdb_env_close(&store->blocks[i]);
     lmdb_env_close(&store->meta);
+    disk_reserve_close(store->disk);
     if (store->lock_fd >= 0)
         close(store->lock_fd);
     free(store->dir);
@@ -230,10 +237,10 @@ int store_disk(const struct store *store, uint64_t *free_bytes, uint64_t *total_
 
 static int used_bytes(struct lmdb_env *env, uint64_t *bytes)
 {
-    uint64_t used;
-    uint64_t total;
-    int err = lmdb_env_pages(env, UINT64_MAX, &used, &total);
-    *bytes = err == 0 ? used * env->page_bytes : 0;
+    struct lmdb_pages pages;
+    int err = lmdb_env_pages(env, true, &pages);
+    uint64_t free_pages = pages.usable + pages.fresh + pages.pinned;
+    *bytes = err == 0 ? (pages.last - free_pages) * env->page_bytes : 0;
     return err;
 }
 

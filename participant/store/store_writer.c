@@ -4,13 +4,18 @@
 
 #include <pthread.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include "common/base/check.h"
 #include "common/base/log.h"
+#include "participant/store/disk_reserve.h"
 
 /* Pages at the end of a map that only shrinking jobs may use, so that a full map can be emptied:
  * LMDB writes even to delete. */
 enum { RESERVE_SHARE = 32, RESERVE_PAGES_MIN = 48, RESERVE_PAGES_MAX = 16 * 1024 };
+
+enum { ADVANCE_PAGES_MIN = 16 /* freed pages that are worth a transaction of their own */ };
+enum { READERS_CHECK_S = 30 /* between two looks for readers whose process is gone */ };
 
 struct store_writer {
     struct lmdb_env *env;
@@ -23,6 +28,7 @@ struct store_writer {
     uint64_t bytes; /* of jobs that wait or are being written */
     struct store_waiter *waiters;
     bool stopping;
+    struct timespec check_at; /* the thread's: the readers' slots */
 };
 
 /* Takes as many jobs as fit one transaction; at least one. */
@@ -52,19 +58,56 @@ static uint64_t reserve_pages(uint64_t total)
     return reserve < RESERVE_PAGES_MAX ? reserve : RESERVE_PAGES_MAX;
 }
 
-/* How many bytes jobs that do not shrink may still write. */
-static int room_for_growth(struct store_writer *writer, uint64_t *room)
+/* How many bytes jobs that do not shrink may still write: up to the reserve of the map, and of the
+ * disk up to its floor; pages that the file has already can be used again. */
+static int room_for_growth(struct store_writer *writer, uint64_t *room, struct lmdb_pages *pages)
 {
-    uint64_t total = writer->env->map_bytes / writer->env->page_bytes;
+    struct lmdb_env *env = writer->env;
+    uint64_t total = env->map_bytes / env->page_bytes;
     uint64_t reserve = reserve_pages(total);
-    uint64_t look_below = reserve + 2 * STORE_WRITER_BATCH_BYTES / writer->env->page_bytes;
-    uint64_t used;
-    int err = lmdb_env_pages(writer->env, look_below, &used, &total);
+    uint64_t plenty = 2 * (uint64_t)STORE_WRITER_BATCH_BYTES;
+    uint64_t growth = env->disk != NULL ? disk_reserve_growth(env->disk) : UINT64_MAX;
+    int err = lmdb_env_pages(env, false, pages);
+    if (err == 0 &&
+        (growth < 2 * plenty || pages->map < pages->last + reserve + plenty / env->page_bytes))
+        err = lmdb_env_pages(env, true, pages);
     if (err != 0)
         return err;
-    uint64_t left = total > used ? total - used : 0;
-    *room = left > reserve ? (left - reserve) * writer->env->page_bytes : 0;
+    uint64_t left = pages->map + pages->usable - pages->last;
+    *room = left > reserve ? (left - reserve) * env->page_bytes : 0;
+    uint64_t again = pages->usable + pages->behind;
+    if (growth < UINT64_MAX / 2 && again > RESERVE_PAGES_MIN)
+        growth += (again - RESERVE_PAGES_MIN) * env->page_bytes;
+    if (growth < *room)
+        *room = growth;
     return 0;
+}
+
+static void log_no_room(const struct store_writer *writer, uint64_t wanted, uint64_t room,
+                        const struct lmdb_pages *pages)
+{
+    log_warn("store",
+             "no_room environment=%s wanted=%lu room=%lu map_pages=%lu last=%lu usable=%lu "
+             "fresh=%lu pinned=%lu behind=%lu",
+             writer->env->name, wanted, room, pages->map, pages->last, pages->usable, pages->fresh,
+             pages->pinned, pages->behind);
+}
+
+/* The same, but what the last transaction freed must not wait for another one that never comes
+ * because there is no room. */
+static int make_room(struct store_writer *writer, const struct store_job *list, uint64_t *room)
+{
+    struct lmdb_pages pages;
+    uint64_t wanted = 0;
+    for (const struct store_job *job = list; job != NULL; job = job->next)
+        wanted += job->shrinks ? 0 : job->bytes;
+    int err = room_for_growth(writer, room, &pages);
+    if (err == 0 && *room < wanted && pages.fresh >= ADVANCE_PAGES_MIN &&
+        lmdb_env_advance(writer->env) == 0)
+        err = room_for_growth(writer, room, &pages);
+    if (err == 0 && *room < wanted)
+        log_no_room(writer, wanted, *room, &pages);
+    return err;
 }
 
 /* One transaction over the jobs of a list. 0: each job has its own verdict in err; else nothing of
@@ -73,7 +116,7 @@ static int commit_list(struct store_writer *writer, struct store_job *list)
 {
     struct lmdb_txn txn;
     uint64_t room;
-    int err = room_for_growth(writer, &room);
+    int err = make_room(writer, list, &room);
     if (err == 0)
         err = lmdb_txn_write(writer->env, &txn);
     if (err != 0)
@@ -89,25 +132,37 @@ static int commit_list(struct store_writer *writer, struct store_job *list)
     return lmdb_txn_commit(&txn);
 }
 
+/* One job alone. What frees space may have that of the reserve when there is no other. */
+static void commit_one(struct store_writer *writer, struct store_job *job)
+{
+    struct disk_reserve *disk = writer->env->disk;
+    int err = commit_list(writer, job);
+    struct lmdb_pages pages;
+    if (err == TG_NOSPACE && lmdb_env_pages(writer->env, true, &pages) == 0)
+        log_no_room(writer, job->bytes, 0, &pages);
+    if (err == TG_NOSPACE && job->shrinks && disk != NULL && disk_reserve_give_up(disk))
+        err = commit_list(writer, job);
+    if (err != 0)
+        job->err = err;
+}
+
 /* When a transaction fails as a whole, one job may be to blame (a full map, say): each gets a
  * transaction of its own, so that those that still fit are not refused with it. */
 static void commit_batch(struct store_writer *writer, struct store_job *batch)
 {
+    if (batch->next == NULL) {
+        commit_one(writer, batch);
+        return;
+    }
     int err = commit_list(writer, batch);
     if (err == 0)
         return;
-    if (batch->next == NULL) {
-        batch->err = err;
-        return;
-    }
     log_warn("store", "batch given up environment=%s reason=%s", writer->env->name,
              log_quote(tg_err_sentence(err)));
     for (struct store_job *job = batch; job != NULL; job = job->next) {
         struct store_job *next = job->next;
         job->next = NULL;
-        err = commit_list(writer, job);
-        if (err != 0)
-            job->err = err;
+        commit_one(writer, job);
         job->next = next;
     }
 }
@@ -137,13 +192,30 @@ static void complete_batch(struct store_writer *writer, struct store_job *batch)
     }
 }
 
+/* Waits for work, and looks after the readers' slots meanwhile. With the lock held. */
+static void wait_work(struct store_writer *writer)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    if (now.tv_sec >= writer->check_at.tv_sec) {
+        writer->check_at = now;
+        writer->check_at.tv_sec += READERS_CHECK_S;
+        pthread_mutex_unlock(&writer->lock);
+        lmdb_env_check_readers(writer->env);
+        pthread_mutex_lock(&writer->lock);
+    }
+    if (writer->first == NULL && !writer->stopping)
+        (void)pthread_cond_timedwait(&writer->work, &writer->lock, &writer->check_at);
+}
+
 static void *run(void *data)
 {
     struct store_writer *writer = data;
     pthread_mutex_lock(&writer->lock);
     for (;;) {
-        while (writer->first == NULL && !writer->stopping)
-            pthread_cond_wait(&writer->work, &writer->lock);
+        do
+            wait_work(writer);
+        while (writer->first == NULL && !writer->stopping);
         if (writer->first == NULL)
             break;
         struct store_job *batch = take_batch(writer);
@@ -165,7 +237,11 @@ int store_writer_start(struct lmdb_env *env, uint64_t queue_bytes, struct store_
     made->queue_bytes = queue_bytes;
     made->last = &made->first;
     pthread_mutex_init(&made->lock, NULL);
-    pthread_cond_init(&made->work, NULL);
+    pthread_condattr_t attr;
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(&made->work, &attr);
+    pthread_condattr_destroy(&attr);
     if (pthread_create(&made->thread, NULL, run, made) != 0) {
         pthread_cond_destroy(&made->work);
         pthread_mutex_destroy(&made->lock);

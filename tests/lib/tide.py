@@ -177,7 +177,9 @@ class Node:
             return self.child.poll() is None
         try:
             with open(f"/proc/{self.pid}/stat", encoding="ascii") as stat:
-                return stat.read().rsplit(")", 1)[1].split()[0] != "Z"
+                state = stat.read().rsplit(")", 1)[1].split()[0]
+            # Its first thread may be gone while another one still holds its files open.
+            return state != "Z" or len(os.listdir(f"/proc/{self.pid}/task")) > 1
         except FileNotFoundError:
             return False
 
