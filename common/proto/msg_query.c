@@ -8,7 +8,7 @@
 #include "common/base/msgpack.h"
 #include "common/proto/codec.h"
 
-enum { QUERY_FIELDS = 6, QUERY_REPLY_FIELDS = 1 };
+enum { QUERY_FIELDS = 8, QUERY_REPLY_FIELDS = 1 };
 
 void msg_query_encode(const struct msg_query *message, struct buf *out)
 {
@@ -19,6 +19,8 @@ void msg_query_encode(const struct msg_query *message, struct buf *out)
     mp_str(out, message->label);
     mp_str(out, message->user);
     mp_bin(out, message->text.data, message->text.len);
+    mp_uint(out, message->request_hi);
+    mp_uint(out, message->request_lo);
 }
 
 int msg_query_decode(struct slice head, struct msg_query *message)
@@ -34,6 +36,8 @@ int msg_query_decode(struct slice head, struct msg_query *message)
     mp_read_cstr(&cursor, message->label, sizeof message->label);
     mp_read_cstr(&cursor, message->user, sizeof message->user);
     codec_read_buf(&cursor, QUERY_TEXT_MAX, &message->text);
+    message->request_hi = mp_read_uint(&cursor);
+    message->request_lo = mp_read_uint(&cursor);
     int err = cursor_finish(&cursor);
     if (err != 0)
         msg_query_close(message);

@@ -27,6 +27,9 @@ struct msg_query {
     char label[LABEL_BYTES];
     char user[NAME_BYTES];
     struct buf text; /* owned */
+    /* QUERY_STATEMENT: random, given once by the node that the client asked: the same statement
+     * sent again is done once. Both 0: none. */
+    uint64_t request_hi, request_lo;
 };
 /* Verdict 0: `data` is the JSON for the envelope's data field (docs/http-api.md). Otherwise the
  * frame's sentence is for the user. */

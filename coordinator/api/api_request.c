@@ -80,6 +80,14 @@ static void query_answered(struct api_request *request, int err, const char *sen
     msg_query_reply_close(&reply);
 }
 
+void api_request_key(struct api_request *request, uint64_t *hi, uint64_t *lo)
+{
+    do {
+        *hi = random_u64(request->api->random);
+        *lo = random_u64(request->api->random);
+    } while (*hi == 0 || *lo == 0); /* zero means no key */
+}
+
 static bool copy_name(char *out, size_t cap, const char *name)
 {
     return snprintf(out, cap, "%s", name) < (int)cap;
@@ -99,6 +107,7 @@ void api_request_query(struct api_request *request, enum query_kind kind, const 
     }
     snprintf(message.user, sizeof message.user, "%.*s", NAME_BYTES - 1, request->user.user);
     buf_append(&message.text, text.data, text.len);
+    api_request_key(request, &message.request_hi, &message.request_lo);
     msg_query_encode(&message, &head);
     msg_query_close(&message);
     api_request_call(request, MSG_QUERY, &head, request->api->options.call_timeout_ms,

@@ -44,6 +44,8 @@ void api_request_call(struct api_request *request, uint16_t type, struct buf *he
                       uint64_t timeout_ms,
                       void (*called)(struct api_request *request, int err, const char *sentence,
                                      struct slice head));
+/* 128 random bits that mark what a client asked for once, however often it is sent on. */
+void api_request_key(struct api_request *request, uint64_t *hi, uint64_t *lo);
 /* MSG_QUERY, answered in the envelope. Names longer than any can be are refused. text may be
  * empty. */
 void api_request_query(struct api_request *request, enum query_kind kind, const char *db,

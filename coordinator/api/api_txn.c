@@ -57,10 +57,7 @@ void api_txn_2pc(struct api_request *request, const char *db)
         answer(request, 200, &refusal);
         return;
     }
-    do {
-        message->request_hi = random_u64(request->api->random);
-        message->request_lo = random_u64(request->api->random);
-    } while (message->request_hi == 0 || message->request_lo == 0); /* zero means no key */
+    api_request_key(request, &message->request_hi, &message->request_lo);
     message->wait_visible_ms = options->commit_visible_wait_ms;
     msg_txn_2pc_encode(message, &head);
     api_request_call(request, MSG_TXN_2PC, &head, options->txn_timeout_ms, decided);

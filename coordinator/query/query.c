@@ -205,6 +205,7 @@ void query_run(const struct query_context *context, const struct msg_query *mess
     memcpy(call->label, message->label, sizeof call->label);
     memcpy(call->user, message->user, sizeof call->user);
     buf_append(&call->text, message->text.data, message->text.len);
+    call->key = (struct request_key){.epoch = message->request_hi, .request = message->request_lo};
     call->request.data = call;
     call->done = done;
     call->data = data;

@@ -21,6 +21,7 @@ struct query_call {
     char table[NAME_BYTES];
     char label[LABEL_BYTES];
     char user[NAME_BYTES];
+    struct request_key key; /* of a statement */
     struct buf text;
     struct ddl ddl;
     bool has_ddl;

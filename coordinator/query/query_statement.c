@@ -55,6 +55,7 @@ static void create_table(struct query_call *call, const char *db)
     struct command command = {.type = COMMAND_CREATE_TABLE};
     struct command_create_table *create = &command.create_table;
 
+    create->key = call->key;
     snprintf(create->db, sizeof create->db, "%s", db);
     memcpy(create->table, ddl->table, sizeof create->table);
     create->if_not_exists = ddl->if_exists;
@@ -97,6 +98,7 @@ static void change(struct query_call *call)
         return;
     }
     command.type = types[ddl->kind];
+    command.name.key = call->key;
     snprintf(command.name.db, sizeof command.name.db, "%s", db);
     memcpy(command.name.table, ddl->table, sizeof command.name.table);
     command.name.if_exists = ddl->if_exists;

@@ -88,6 +88,12 @@ int replica_catch(struct state *state, const struct command_replica *command,
 int replica_healed(struct state *state, const struct command_replica *command,
                    struct apply_result *result);
 
+/* ---- statements ---- */
+void statements_add(struct statements *statements, const struct request_key *key,
+                    const struct apply_result *result);
+void statements_encode(const struct statements *statements, struct buf *out);
+void statements_decode(struct cursor *cursor, struct statements *statements);
+
 /* ---- placement ---- */
 /* Puts the replicas of `table`'s buckets on the candidates (distinct members, at least
  * table->replication of them); the tablets are new and empty. */
@@ -115,8 +121,6 @@ void txn_table_add_request(struct txn_table *txns, const struct request_key *key
 void txn_table_add_fence(struct txn_table *txns, const struct request_key *key);
 /* Fences of older registrations of that node go. */
 void txn_table_drop_fences(struct txn_table *txns, node_id node, uint64_t epoch);
-bool request_key_equal(const struct request_key *a, const struct request_key *b);
-bool request_key_is_zero(const struct request_key *key);
 void txn_list_append(struct txn_list *list, struct txn *txn);
 void txn_list_remove(struct txn_list *list, struct txn *txn);
 /* Bytes that a finished record counts for; the same on every machine. */
@@ -197,8 +201,8 @@ int txn_fail_not_found(txn_id txn, struct tg_errmsg *msg);
 int txn_fail_state(const struct txn *txn, struct tg_errmsg *msg);
 
 /* ---- snapshot parts ---- */
-/* Formats that are read; the last one is written. 1 had no catching replicas. */
-enum { SNAPSHOT_FORMAT_V1 = 1, SNAPSHOT_FORMAT = 2 };
+/* Formats that are read; the last one is written. 1 had no catching replicas, 2 no statements. */
+enum { SNAPSHOT_FORMAT_V1 = 1, SNAPSHOT_FORMAT_V2 = 2, SNAPSHOT_FORMAT = 3 };
 void catalog_encode(const struct catalog *catalog, struct buf *out);
 int catalog_decode(struct cursor *cursor, uint32_t format, struct catalog *catalog);
 void txn_encode(const struct txn *txn, struct buf *out);

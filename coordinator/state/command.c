@@ -9,6 +9,16 @@
 #include "common/base/endian.h"
 #include "common/base/msgpack.h"
 
+bool request_key_equal(const struct request_key *a, const struct request_key *b)
+{
+    return a->node == b->node && a->epoch == b->epoch && a->request == b->request;
+}
+
+bool request_key_is_zero(const struct request_key *key)
+{
+    return key->node == 0 && key->epoch == 0 && key->request == 0;
+}
+
 void command_close(struct command *command)
 {
     switch (command->type) {
@@ -61,7 +71,8 @@ static void encode_register(const struct msg_register *message, struct buf *out)
 
 static void encode_create_table(const struct command_create_table *command, struct buf *out)
 {
-    mp_array(out, 11);
+    bool has_key = !request_key_is_zero(&command->key);
+    mp_array(out, has_key ? 11 + REQUEST_KEY_FIELDS : 11);
     mp_str(out, command->db);
     mp_str(out, command->table);
     mp_bool(out, command->if_not_exists);
@@ -80,15 +91,20 @@ static void encode_create_table(const struct command_create_table *command, stru
     mp_array(out, command->candidate_count);
     for (uint32_t i = 0; i < command->candidate_count; i++)
         mp_uint(out, command->candidates[i]);
+    if (has_key)
+        encode_key(&command->key, out);
 }
 
 static void encode_name(const struct command_name *command, struct buf *out)
 {
-    mp_array(out, 4);
+    bool has_key = !request_key_is_zero(&command->key);
+    mp_array(out, has_key ? 4 + REQUEST_KEY_FIELDS : 4);
     mp_str(out, command->db);
     mp_str(out, command->table);
     mp_bool(out, command->if_exists);
     mp_bool(out, command->force);
+    if (has_key)
+        encode_key(&command->key, out);
 }
 
 static void encode_begin(const struct command_begin *command, struct buf *out)

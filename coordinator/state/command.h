@@ -48,17 +48,23 @@ enum command_type {
 };
 
 /* Who asked: the same triple gives the same transaction (rule 7). node 0 = a client through
- * _stream_load_2pc: then epoch and request are its 128 random bits. */
+ * _stream_load_2pc or a statement: then epoch and request are its 128 random bits. */
 struct request_key {
     node_id node;
     uint64_t epoch;
     uint64_t request;
 };
 
+bool request_key_equal(const struct request_key *a, const struct request_key *b);
+bool request_key_is_zero(const struct request_key *key);
+enum { REQUEST_KEY_FIELDS = 3 }; /* encoded */
+
 struct command_register {
     struct msg_register message;
 };
 struct command_create_table {
+    struct request_key key; /* of the client's statement: a repetition gets the same answer; zero:
+                               none */
     char db[NAME_BYTES];
     char table[NAME_BYTES];
     bool if_not_exists;
@@ -74,7 +80,8 @@ struct command_create_table {
                                  apply picks from them */
     node_id candidates[NODES_MAX];
 };
-struct command_name { /* CREATE_DB, DROP_DB, DROP_TABLE, TRUNCATE_TABLE */
+struct command_name {       /* CREATE_DB, DROP_DB, DROP_TABLE, TRUNCATE_TABLE */
+    struct request_key key; /* as in command_create_table */
     char db[NAME_BYTES];
     char table[NAME_BYTES];
     bool if_exists; /* IF EXISTS, or IF NOT EXISTS for CREATE */

@@ -44,10 +44,19 @@ static void decode_register(struct cursor *cursor, struct msg_register *message)
     READ_CSTR(cursor, message->rpc);
 }
 
+/* The key of a statement came later than these commands: it stands at their end, or not at all. */
+static bool read_has_key(struct cursor *cursor, uint32_t fields)
+{
+    uint32_t count = mp_read_array(cursor, fields + REQUEST_KEY_FIELDS);
+    if (count != fields && count != fields + REQUEST_KEY_FIELDS)
+        cursor_fail(cursor, TG_CORRUPT);
+    return count == fields + REQUEST_KEY_FIELDS;
+}
+
 static void decode_create_table(struct cursor *cursor, struct command_create_table *command)
 {
     schema_init(&command->schema);
-    mp_expect_array(cursor, 11);
+    bool has_key = read_has_key(cursor, 11);
     READ_CSTR(cursor, command->db);
     READ_CSTR(cursor, command->table);
     command->if_not_exists = mp_read_bool(cursor);
@@ -73,15 +82,19 @@ static void decode_create_table(struct cursor *cursor, struct command_create_tab
     command->candidate_count = mp_read_array(cursor, NODES_MAX);
     for (uint32_t i = 0; i < command->candidate_count; i++)
         command->candidates[i] = (node_id)mp_read_uint_max(cursor, UINT32_MAX);
+    if (has_key)
+        read_key(cursor, &command->key);
 }
 
 static void decode_name(struct cursor *cursor, struct command_name *command)
 {
-    mp_expect_array(cursor, 4);
+    bool has_key = read_has_key(cursor, 4);
     READ_CSTR(cursor, command->db);
     READ_CSTR(cursor, command->table);
     command->if_exists = mp_read_bool(cursor);
     command->force = mp_read_bool(cursor);
+    if (has_key)
+        read_key(cursor, &command->key);
 }
 
 static void decode_begin(struct cursor *cursor, struct command_begin *command)

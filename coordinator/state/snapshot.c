@@ -5,7 +5,13 @@
 #include "common/base/msgpack.h"
 #include "coordinator/state/apply.h"
 
-enum { SNAPSHOT_PARTS = 5, HEAD_FIELDS = 14, LIMIT_FIELDS = 6, MEMBER_FIELDS = 7 };
+enum {
+    SNAPSHOT_PARTS = 6,
+    SNAPSHOT_PARTS_V2 = 5,
+    HEAD_FIELDS = 14,
+    LIMIT_FIELDS = 6,
+    MEMBER_FIELDS = 7
+};
 
 static void encode_head(const struct state *state, struct buf *out)
 {
@@ -106,6 +112,7 @@ void state_encode(const struct state *state, struct buf *out)
     encode_members(&state->members, out);
     catalog_encode(&state->catalog, out);
     txn_table_encode(&state->txns, out);
+    statements_encode(&state->statements, out);
 }
 
 int state_decode(struct state *state, struct slice bytes, struct tg_errmsg *msg)
@@ -114,8 +121,9 @@ int state_decode(struct state *state, struct slice bytes, struct tg_errmsg *msg)
     cursor_init(&cursor, bytes.data, bytes.len);
     uint32_t parts = mp_read_array(&cursor, UINT16_MAX);
     uint64_t format = mp_read_uint(&cursor);
+    uint32_t expected = format <= SNAPSHOT_FORMAT_V2 ? SNAPSHOT_PARTS_V2 : SNAPSHOT_PARTS;
     if (cursor.err == 0 &&
-        (format < SNAPSHOT_FORMAT_V1 || format > SNAPSHOT_FORMAT || parts != SNAPSHOT_PARTS))
+        (format < SNAPSHOT_FORMAT_V1 || format > SNAPSHOT_FORMAT || parts != expected))
         return tg_fail(msg, TG_UNSUPPORTED,
                        "the snapshot has format %llu, this program knows %d to %d",
                        (unsigned long long)format, SNAPSHOT_FORMAT_V1, SNAPSHOT_FORMAT);
@@ -126,6 +134,8 @@ int state_decode(struct state *state, struct slice bytes, struct tg_errmsg *msg)
         cursor_fail(&cursor, catalog_decode(&cursor, (uint32_t)format, &state->catalog));
     if (cursor.err == 0)
         cursor_fail(&cursor, txn_table_decode(&cursor, state));
+    if (cursor.err == 0 && format > SNAPSHOT_FORMAT_V2)
+        statements_decode(&cursor, &state->statements);
     int err = cursor_finish(&cursor);
     if (err != 0)
         return tg_fail(msg, err, "the snapshot cannot be read at byte %zu: %s", cursor.at,

@@ -96,6 +96,35 @@ static int cluster_init(struct state *state, const struct command_cluster_init *
     return 0;
 }
 
+/* NULL for commands that are no statements. */
+static const struct request_key *statement_key(const struct command *command)
+{
+    switch (command->type) {
+    case COMMAND_CREATE_TABLE:
+        return &command->create_table.key;
+    case COMMAND_CREATE_DB:
+    case COMMAND_DROP_DB:
+    case COMMAND_DROP_TABLE:
+    case COMMAND_TRUNCATE_TABLE:
+        return &command->name.key;
+    default:
+        return NULL;
+    }
+}
+
+static bool was_done(const struct state *state, const struct request_key *key,
+                     struct apply_result *result)
+{
+    const struct done_statement *done = statements_find(&state->statements, key);
+    if (done == NULL)
+        return false;
+    result->repeated = true;
+    result->table = done->table;
+    result->txn = done->txn;
+    result->time_us = done->time_us;
+    return true;
+}
+
 static int apply(struct state *state, const struct command *command, struct apply_result *result)
 {
     switch (command->type) {
@@ -149,6 +178,11 @@ void state_apply(struct state *state, const struct command *command, struct appl
 {
     *result = (struct apply_result){0};
     state->seq++;
+    const struct request_key *key = statement_key(command);
+    if (key != NULL && was_done(state, key, result))
+        return;
     result->err = apply(state, command, result);
+    if (key != NULL && result->err == 0)
+        statements_add(&state->statements, key, result);
     state_raise_low_water(state);
 }

@@ -13,6 +13,7 @@
 #include "coordinator/state/catalog.h"
 #include "coordinator/state/command.h"
 #include "coordinator/state/members.h"
+#include "coordinator/state/statements.h"
 #include "coordinator/state/txn_table.h"
 
 /* Limits that apply decides by: data, equal on every coordinator (a later command may change them).
@@ -40,6 +41,7 @@ struct state {
     struct members members;
     struct catalog catalog;
     struct txn_table txns;
+    struct statements statements;
 };
 
 int state_init(struct state *state); /* 0 or TG_NOMEM */

@@ -21,16 +21,6 @@ enum {
     RECORD_TABLE_BYTES = 24
 };
 
-bool request_key_equal(const struct request_key *a, const struct request_key *b)
-{
-    return a->node == b->node && a->epoch == b->epoch && a->request == b->request;
-}
-
-bool request_key_is_zero(const struct request_key *key)
-{
-    return key->node == 0 && key->epoch == 0 && key->request == 0;
-}
-
 static uint64_t key_hash(const struct request_key *key)
 {
     uint64_t words[3] = {key->node, key->epoch, key->request};

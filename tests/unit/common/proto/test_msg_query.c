@@ -10,8 +10,13 @@ CODEC_CLOSES(msg_query_reply)
 static void test_a_question_comes_back_as_it_went(void **state)
 {
     (void)state;
-    struct msg_query message = {
-        .kind = QUERY_LOAD_STATE, .db = "d", .table = "t", .label = "l-1", .user = "root"};
+    struct msg_query message = {.kind = QUERY_LOAD_STATE,
+                                .db = "d",
+                                .table = "t",
+                                .label = "l-1",
+                                .user = "root",
+                                .request_hi = UINT64_MAX,
+                                .request_lo = 7};
     buf_append_str(&message.text, "SELECT 1");
     codec_check(&msg_query_codec, &message);
     buf_close(&message.text);

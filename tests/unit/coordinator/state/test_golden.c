@@ -101,6 +101,19 @@ static void tell_more(struct state_builder *b)
     assert_int_equal(tablet_behind(state_builder_find(b, "d", "t")->tablets[1]), 4);
 }
 
+/* What came with format 3: statements with the keys of their requests. */
+static void tell_of_statements(struct state_builder *b)
+{
+    tell_more(b);
+    for (uint64_t i = 1; i <= 2; i++) {
+        struct command command = {.type = i == 1 ? COMMAND_CREATE_DB : COMMAND_TRUNCATE_TABLE};
+        command.name.key = (struct request_key){.epoch = UINT64_C(1) << 63, .request = i};
+        snprintf(command.name.db, sizeof command.name.db, "%s", i == 1 ? "f" : "d");
+        snprintf(command.name.table, sizeof command.name.table, "%s", i == 1 ? "" : "t");
+        assert_int_equal(state_builder_apply(b, &command), 0);
+    }
+}
+
 static void check_log(void (*told)(struct state_builder *), const char *file)
 {
     static uint8_t bytes[FILE_MAX];
@@ -121,6 +134,7 @@ static void test_an_old_log_gives_the_state_that_it_gave(void **unused)
     (void)unused;
     check_log(tell, "commands-v1.bin");
     check_log(tell_more, "commands-v1-repair.bin");
+    check_log(tell_of_statements, "commands-v1-statements.bin");
 }
 
 /* writes: the file is of the format that is written today. */
@@ -148,7 +162,8 @@ static void test_old_snapshots_open_to_the_same_state(void **unused)
 {
     (void)unused;
     check_snapshot(tell, "snapshot-v1.bin", false);
-    check_snapshot(tell_more, "snapshot-v2.bin", true);
+    check_snapshot(tell_more, "snapshot-v2.bin", false);
+    check_snapshot(tell_of_statements, "snapshot-v3.bin", true);
 }
 
 int main(void)
