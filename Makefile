@@ -8,16 +8,18 @@
 #   make bench      the measurements
 #   make tsan       the tests under the thread sanitizer
 #   make chaos      a cluster under loads and misfortune (CHAOS="--rounds 10 --net", see --help)
+#   make powercut   power cuts on loop file systems under load (CUTS=20, root)
 #   make test-bare  the set-up and the demo in a fresh Debian 12 (root, a few minutes)
 #   make format     clang-format over the tree
 #   make clean      remove the builds (not build/deps);  make distclean: that, too
 
 JOBS ?= 2
+CUTS ?= 20
 CMAKE_FLAGS ?=
 CONFIGURE = cmake -S . -B build -G Ninja $(CMAKE_FLAGS)
 NINJA = ninja -C build -j $(JOBS)
 
-.PHONY: all setup configure demo test check bench tsan chaos test-bare format clean distclean
+.PHONY: all setup configure demo test check bench tsan chaos powercut test-bare format clean distclean
 
 all: configure
 	@$(NINJA) programs
@@ -45,6 +47,10 @@ tsan:
 
 chaos: all
 	@tests/chaos/chaos.py --bin build/bin $(CHAOS)
+
+powercut: all
+	@$(NINJA) tidegate_shim
+	@tests/powercut/powercut.py --bin build/bin --cuts $(CUTS) --disk-mb 16384 $(POWERCUT)
 
 bench:
 	@scripts/setup build demo
