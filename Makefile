@@ -7,6 +7,7 @@
 #   make check      build and run the unit and simulation tests of the Release build only
 #   make bench      the measurements
 #   make tsan       the tests under the thread sanitizer
+#   make simulate   whole clusters on fake time, one a seed (SEEDS=1000, or SEEDS=7-7 for one of them)
 #   make chaos      a cluster under loads and misfortune (CHAOS="--rounds 10 --net", see --help)
 #   make powercut   power cuts on loop file systems under load (CUTS=20, root)
 #   make test-bare  the set-up and the demo in a fresh Debian 12 (root, a few minutes)
@@ -19,7 +20,7 @@ CMAKE_FLAGS ?=
 CONFIGURE = cmake -S . -B build -G Ninja $(CMAKE_FLAGS)
 NINJA = ninja -C build -j $(JOBS)
 
-.PHONY: all setup configure demo test check bench tsan chaos powercut test-bare format clean distclean
+.PHONY: all setup configure demo test check bench tsan simulate chaos powercut test-bare format clean distclean
 
 all: configure
 	@$(NINJA) programs
@@ -44,6 +45,11 @@ check:
 
 tsan:
 	@JOBS=$(JOBS) scripts/test-all tsan
+
+SEEDS ?= 60
+simulate: all
+	@$(NINJA) test_sim_seeds
+	@SEEDS=$(SEEDS) build/bin/tests/test_sim_seeds
 
 chaos: all
 	@tests/chaos/chaos.py --bin build/bin $(CHAOS)

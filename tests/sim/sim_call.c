@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/base/check.h"
+#include "common/proto/message.h"
 
 enum { SIM_ATTEMPT_US_MIN = 100 * 1000, SIM_ATTEMPT_US_MAX = 700 * 1000, SIM_RETRY_US = 30 * 1000 };
 
@@ -13,12 +14,8 @@ struct sim_call {
     struct sim_net *net;
     struct sim_coordinator **coordinators;
     int from;
-    enum sim_call_kind kind;
-    struct msg_txn_begin begin;
-    struct msg_load_done load_done;
-    struct msg_load_failed load_failed;
-    struct msg_txn_2pc two_phase;
-    struct command command;
+    uint16_t type;
+    struct buf message;
     sim_call_done *done;
     void *data;
     uint64_t until_us;
@@ -40,8 +37,7 @@ static void sim_call_release(struct sim_call *call)
 {
     if (--call->references > 0)
         return;
-    if (call->kind == SIM_CALL_LOAD_DONE)
-        msg_load_done_close(&call->load_done);
+    buf_close(&call->message);
     free(call);
 }
 
@@ -96,7 +92,7 @@ static void sim_attempt_on_answer(void *data)
 {
     struct sim_attempt *attempt = data;
     struct sim_call *call = attempt->call;
-    if (call->ended || (call->from >= 0 && call->net->cut[attempt->target][call->from])) {
+    if (call->ended) {
         sim_attempt_drop(attempt);
         return;
     }
@@ -117,7 +113,8 @@ static void sim_attempt_on_done(void *data, int err, struct slice head)
     if (!sim_coordinator_is_up(call->coordinators[attempt->target]))
         sim_attempt_drop(attempt);
     else
-        sim_net_send(call->net, sim_attempt_on_answer, attempt, sim_attempt_drop);
+        sim_net_send(call->net, (int)attempt->target, call->from, sim_attempt_on_answer, attempt,
+                     sim_attempt_drop);
 }
 
 static void sim_attempt_on_arrival(void *data)
@@ -125,28 +122,12 @@ static void sim_attempt_on_arrival(void *data)
     struct sim_attempt *attempt = data;
     struct sim_call *call = attempt->call;
     struct sim_coordinator *coordinator = call->coordinators[attempt->target];
-    if (!sim_coordinator_is_up(coordinator) ||
-        (call->from >= 0 && call->net->cut[attempt->target][call->from])) {
+    if (!sim_coordinator_is_up(coordinator))
         sim_attempt_drop(attempt);
-        return;
-    }
-    switch (call->kind) {
-    case SIM_CALL_BEGIN:
-        sim_coordinator_begin(coordinator, &call->begin, sim_attempt_on_done, attempt);
-        break;
-    case SIM_CALL_LOAD_DONE:
-        sim_coordinator_load_done(coordinator, &call->load_done, sim_attempt_on_done, attempt);
-        break;
-    case SIM_CALL_LOAD_FAILED:
-        sim_coordinator_load_failed(coordinator, &call->load_failed, sim_attempt_on_done, attempt);
-        break;
-    case SIM_CALL_2PC:
-        sim_coordinator_2pc(coordinator, &call->two_phase, sim_attempt_on_done, attempt);
-        break;
-    case SIM_CALL_COMMAND:
-        sim_coordinator_command(coordinator, &call->command, sim_attempt_on_done, attempt);
-        break;
-    }
+    else
+        sim_coordinator_call(coordinator, call->type,
+                             slice_of(call->message.data, call->message.len), sim_attempt_on_done,
+                             attempt);
 }
 
 struct sim_patience {
@@ -186,55 +167,29 @@ static void sim_call_try(struct sim_call *call)
     call->references += 2;
     /* Waits for VISIBLE take their time. */
     uint64_t us = sim_world_between(world, SIM_ATTEMPT_US_MIN, SIM_ATTEMPT_US_MAX);
-    if (call->kind == SIM_CALL_LOAD_DONE || call->kind == SIM_CALL_2PC)
+    if (call->type == MSG_LOAD_DONE || call->type == MSG_TXN_2PC || call->type == MSG_QUERY)
         us += 1000 * 1000;
     sim_world_after(world, us, sim_patience_on_end, patience, sim_patience_drop);
-    sim_net_send(call->net, sim_attempt_on_arrival, attempt, sim_attempt_drop);
-}
-
-static void sim_call_copy(struct sim_call *call, const void *message)
-{
-    switch (call->kind) {
-    case SIM_CALL_BEGIN:
-        call->begin = *(const struct msg_txn_begin *)message;
-        break;
-    case SIM_CALL_LOAD_DONE: {
-        const struct msg_load_done *from = message;
-        call->load_done = *from;
-        call->load_done.tablets = calloc(from->tablet_count + 1, sizeof *from->tablets);
-        TG_CHECK(call->load_done.tablets != NULL);
-        if (from->tablet_count > 0)
-            memcpy(call->load_done.tablets, from->tablets,
-                   from->tablet_count * sizeof *from->tablets);
-        break;
-    }
-    case SIM_CALL_LOAD_FAILED:
-        call->load_failed = *(const struct msg_load_failed *)message;
-        break;
-    case SIM_CALL_2PC:
-        call->two_phase = *(const struct msg_txn_2pc *)message;
-        break;
-    case SIM_CALL_COMMAND:
-        call->command = *(const struct command *)message;
-        break;
-    }
+    sim_net_send(call->net, call->from, (int)call->target, sim_attempt_on_arrival, attempt,
+                 sim_attempt_drop);
 }
 
 void sim_call_start(struct sim_net *net, struct sim_coordinator **coordinators, int from,
-                    enum sim_call_kind kind, const void *message, sim_call_done *done, void *data)
+                    uint16_t type, struct buf *head, sim_call_done *done, void *data)
 {
     struct sim_call *call = calloc(1, sizeof *call);
-    TG_CHECK(call != NULL);
+    TG_CHECK(call != NULL && head->err == 0);
     call->net = net;
     call->coordinators = coordinators;
     call->from = from;
-    call->kind = kind;
+    call->type = type;
+    call->message = *head;
+    buf_init(head);
     call->done = done;
     call->data = data;
     call->until_us = net->world.now_us + SIM_CALL_US_MAX;
     call->target = (unsigned)sim_world_below(&net->world, SIM_COORDINATORS);
     call->references = 1;
-    sim_call_copy(call, message);
     sim_call_try(call);
     sim_call_release(call);
 }

@@ -7,14 +7,20 @@
 #include <string.h>
 
 #include "common/base/check.h"
+#include "common/proto/message.h"
+#include "common/proto/msg_replicate.h"
+#include "common/proto/msg_txn.h"
 #include "tests/sim/sim_call.h"
-#include "tests/sim/sim_setup.h"
+#include "tests/sim/sim_content.h"
+#include "tests/sim/sim_rpc.h"
 
 enum {
     SIM_TXN_TIMEOUT_MS = 4000,
     SIM_WAIT_VISIBLE_MS = 1500,
     SIM_THINK_US_MAX = 500 * 1000,
-    SIM_STAGE_US_MAX = 20 * 1000,
+    SIM_SPREAD_US_MAX = 4 * 1000,
+    SIM_WRITE_US_MAX = 600 * 1000,
+    SIM_PIECE_BYTES = 64 * 1024,
     SIM_MISSED_PERMILLE = 10 /* of the writes */
 };
 
@@ -30,15 +36,16 @@ struct sim_load {
     uint8_t sealed[BUCKETS_MAX > 64 ? 64 : BUCKETS_MAX];
     unsigned staging;
     uint64_t request_hi, request_lo; /* of the client */
+    bool renamed;                    /* planted: the cluster sees another label */
     unsigned finishing;              /* calls under way */
     struct sim_load *prev, *next;
 };
 
 struct sim_clients {
-    struct sim_setup setup; /* participants' registration and heartbeats */
     struct sim_net *net;
     struct sim_coordinator **coordinators;
     struct sim_participant *participants;
+    struct sim_check *check;
     struct sim_history *history;
     uint32_t count;
     uint32_t under_way;
@@ -49,6 +56,11 @@ static void load_begin(struct sim_load *load);
 static void load_finish(struct sim_load *load);
 
 /* ---- life of a load ---- */
+
+static bool load_is_plain(const struct sim_load *load)
+{
+    return load->history->kind == SIM_PLAIN || load->history->kind == SIM_TWIN;
+}
 
 static struct sim_participant *load_participant(const struct sim_load *load)
 {
@@ -98,11 +110,26 @@ static void load_tell(struct sim_load *load, enum sim_told told)
                     load->history->label, (unsigned long)load->history->txn, told);
 }
 
-static void load_call(struct sim_load *load, int from, enum sim_call_kind kind, const void *message,
+static void load_call(struct sim_load *load, int from, uint16_t type, struct buf *head,
                       sim_call_done *done)
 {
-    sim_call_start(load->clients->net, load->clients->coordinators, from, kind, message, done,
-                   load);
+    sim_call_start(load->clients->net, load->clients->coordinators, from, type, head, done, load);
+}
+
+/* A commit is about to be asked for. */
+static void load_note_commit(struct sim_load *load)
+{
+    if (load->history->commit_us != 0)
+        return;
+    load->history->commit_us = load->clients->net->world.now_us;
+    sim_check_floors(load->clients->check, &load->history->floors);
+}
+
+static void load_tell_committed(struct sim_load *load, enum txn_state state)
+{
+    load_tell(load, TOLD_COMMITTED);
+    if (state == TXN_VISIBLE)
+        sim_check_acknowledged(load->clients->check, load->history->txn);
 }
 
 /* ---- giving up ---- */
@@ -125,7 +152,9 @@ static void load_fail(struct sim_load *load)
                                       .txn = load->history->txn,
                                       .rowset = load->planned ? load->plan.rowset : 0,
                                       .reason = "the simulation wants it"};
-    load_call(load, (int)load->ingest, SIM_CALL_LOAD_FAILED, &message, on_failed);
+    struct buf head = BUF_INIT;
+    msg_load_failed_encode(&message, &head);
+    load_call(load, sim_node(load->ingest), MSG_LOAD_FAILED, &head, on_failed);
 }
 
 /* ---- begin, stage, done ---- */
@@ -153,9 +182,9 @@ static void on_load_done(void *data, int err, struct slice head)
     }
     TG_CHECK(msg_txn_reply_decode(head, &reply) == 0);
     load_leave_participant(load);
-    if (load->history->kind == SIM_PLAIN) {
+    if (load_is_plain(load)) {
         if (reply.state == TXN_COMMITTED || reply.state == TXN_VISIBLE)
-            load_tell(load, TOLD_COMMITTED);
+            load_tell_committed(load, reply.state);
         else
             sim_net_fail(load->clients->net, "load %s ended well in state %s", load->history->label,
                          txn_state_name(reply.state));
@@ -183,7 +212,7 @@ static void load_report(struct sim_load *load)
                                     .bytes = 100,
                                     .tablet_count = SIM_BUCKETS,
                                     .tablets = tablets};
-    message.finish = load->history->kind == SIM_PLAIN   ? LOAD_FINISH_COMMIT
+    message.finish = load_is_plain(load)                ? LOAD_FINISH_COMMIT
                      : load->history->kind == SIM_MULTI ? LOAD_FINISH_NONE
                                                         : LOAD_FINISH_PRECOMMIT;
     for (unsigned i = 0; i < SIM_BUCKETS; i++)
@@ -191,14 +220,21 @@ static void load_report(struct sim_load *load)
             .tablet = load->plan.tablets[i].tablet,
             .sealed = load->sealed[i],
             .rows = 1,
-            .bytes = 30,
-            .digest = sim_participant_digest(load->plan.tablets[i].tablet, load->plan.rowset)};
-    load_call(load, (int)load->ingest, SIM_CALL_LOAD_DONE, &message, on_load_done);
+            .bytes = sim_content_bytes(load->plan.rowset),
+            .digest = sim_content_digest(load->plan.tablets[i].tablet, load->plan.rowset)};
+    struct buf head = BUF_INIT;
+    msg_load_done_encode(&message, &head);
+    if (load_is_plain(load))
+        load_note_commit(load);
+    load_call(load, sim_node(load->ingest), MSG_LOAD_DONE, &head, on_load_done);
 }
 
+/* One replica's copy of one tablet: pieces one after the other, the seal with the last. */
 struct sim_write {
     struct sim_load *load;
     unsigned bucket, slot;
+    uint32_t sent;
+    struct buf content;
 };
 
 static void load_on_staged(struct sim_load *load)
@@ -213,21 +249,73 @@ static void load_on_staged(struct sim_load *load)
         load_report(load);
 }
 
-static void on_write(void *data)
+static void write_next(struct sim_write *write);
+
+static void write_end(struct sim_write *write, bool sealed)
 {
-    struct sim_write *write = data;
     struct sim_load *load = write->load;
-    struct sim_clients *clients = load->clients;
-    const struct load_plan_tablet *tablet = &load->plan.tablets[write->bucket];
-    unsigned target = tablet->replicas[write->slot] - 1;
-    bool missed =
-        !clients->net->quiet && sim_world_chance(&clients->net->world, SIM_MISSED_PERMILLE);
-    if (!missed && sim_participant_stage(&clients->participants[target], tablet->tablet,
-                                         load->plan.rowset, load->plan.txn))
+    if (sealed)
         load->sealed[write->bucket] |= (uint8_t)(1u << write->slot);
+    buf_close(&write->content);
     free(write);
     if (--load->staging == 0)
         load_on_staged(load);
+}
+
+static void on_written(void *data, int err, struct slice head, struct slice payload)
+{
+    struct sim_write *write = data;
+    (void)head;
+    (void)payload;
+    if (err != 0 || !load_is_alive(write->load))
+        write_end(write, false);
+    else if (write->sent == write->content.len)
+        write_end(write, true);
+    else
+        write_next(write);
+}
+
+static void write_next(struct sim_write *write)
+{
+    struct sim_load *load = write->load;
+    struct sim_clients *clients = load->clients;
+    const struct msg_txn_begin_reply *plan = &load->plan;
+    const struct load_plan_tablet *tablet = &plan->tablets[write->bucket];
+    struct sim_participant *target = &clients->participants[tablet->replicas[write->slot] - 1];
+    uint32_t left = (uint32_t)write->content.len - write->sent;
+    uint32_t len = left < SIM_PIECE_BYTES ? left : SIM_PIECE_BYTES;
+    struct rowset_meta meta;
+    struct replicate_piece piece = {.tablet = tablet->tablet, .offset = write->sent, .len = len};
+    struct msg_replicate message = {.sender = load->ingest + 1,
+                                    .sender_epoch = load->epoch,
+                                    .receiver = target->node,
+                                    .txn = plan->txn,
+                                    .rowset = plan->rowset,
+                                    .table = plan->table,
+                                    .piece_count = 1,
+                                    .pieces = &piece,
+                                    .seal_count = len == left,
+                                    .seals = &meta};
+    struct buf head = BUF_INIT;
+    struct buf payload = BUF_INIT;
+    sim_content_meta(tablet->tablet, plan->rowset, plan->table, plan->txn, &meta);
+    msg_replicate_encode(&message, &head);
+    rowset_meta_close(&meta);
+    buf_append(&payload, write->content.data + write->sent, len);
+    write->sent += len;
+    sim_rpc_call(clients->net, sim_node(load->ingest), target, MSG_REPLICATE, &head, &payload,
+                 SIM_WRITE_US_MAX, on_written, write);
+}
+
+static void on_write(void *data)
+{
+    struct sim_write *write = data;
+    struct sim_net *net = write->load->clients->net;
+    if (!load_is_alive(write->load) ||
+        (!net->quiet && sim_world_chance(&net->world, SIM_MISSED_PERMILLE)))
+        write_end(write, false);
+    else
+        write_next(write);
 }
 
 static void load_stage(struct sim_load *load)
@@ -240,13 +328,16 @@ static void load_stage(struct sim_load *load)
         for (unsigned slot = 0; slot < tablet->replica_count; slot++) {
             if (((tablet->behind & ~tablet->catching) >> slot & 1) != 0)
                 continue; /* behind: not sent to */
-            struct sim_write *write = malloc(sizeof *write);
+            struct sim_write *write = calloc(1, sizeof *write);
             TG_CHECK(write != NULL);
-            *write = (struct sim_write){load, bucket, slot};
+            write->load = load;
+            write->bucket = bucket;
+            write->slot = slot;
+            sim_content_make(tablet->tablet, load->plan.rowset, &write->content);
             load->staging++;
             sim_world_after(&load->clients->net->world,
-                            sim_world_between(&load->clients->net->world, 100, SIM_STAGE_US_MAX),
-                            on_write, write, free);
+                            sim_world_between(&load->clients->net->world, 1, SIM_SPREAD_US_MAX),
+                            on_write, write, NULL);
         }
     }
 }
@@ -270,7 +361,6 @@ static void on_begun(void *data, int err, struct slice head)
     TG_CHECK(msg_txn_begin_reply_decode(head, &load->plan) == 0);
     load->planned = true;
     load->history->txn = load->plan.txn;
-    load->history->rowsets[load->table] = load->plan.rowset;
     load_stage(load);
 }
 
@@ -280,7 +370,7 @@ static void load_begin(struct sim_load *load)
                                     .epoch = load->epoch,
                                     .join =
                                         load->history->kind == SIM_MULTI ? load->history->txn : 0,
-                                    .two_phase = load->history->kind != SIM_PLAIN,
+                                    .two_phase = !load_is_plain(load),
                                     .timeout_ms = SIM_TXN_TIMEOUT_MS};
     load->request = load_is_alive(load) ? sim_participant_begin_load(load_participant(load)) : 0;
     if (load->request == 0) {
@@ -292,8 +382,11 @@ static void load_begin(struct sim_load *load)
     snprintf(message.table, sizeof message.table, "t%u", load->table);
     snprintf(message.user, sizeof message.user, "root");
     if (message.join == 0)
-        snprintf(message.label, sizeof message.label, "%s", load->history->label);
-    load_call(load, (int)load->ingest, SIM_CALL_BEGIN, &message, on_begun);
+        snprintf(message.label, sizeof message.label, "%s%s", load->history->label,
+                 load->renamed ? "_twin" : "");
+    struct buf head = BUF_INIT;
+    msg_txn_begin_encode(&message, &head);
+    load_call(load, sim_node(load->ingest), MSG_TXN_BEGIN, &head, on_begun);
 }
 
 /* ---- the client's own requests ---- */
@@ -312,15 +405,23 @@ static void load_2pc(struct sim_load *load, const char *operation, sim_call_done
     else
         snprintf(message.txn_text, sizeof message.txn_text, "%lu",
                  (unsigned long)load->history->txn);
-    load_call(load, -1, SIM_CALL_2PC, &message, done);
+    struct buf head = BUF_INIT;
+    msg_txn_2pc_encode(&message, &head);
+    if (strcmp(operation, "commit") == 0)
+        load_note_commit(load);
+    load_call(load, SIM_CLIENT, MSG_TXN_2PC, &head, done);
 }
 
 static void load_on_finished(struct sim_load *load, int err, struct slice head, enum sim_told told)
 {
     struct msg_txn_2pc_reply reply;
     if (err == 0 && msg_txn_2pc_reply_decode(head, &reply) == 0 &&
-        strcmp(reply.status, "Success") == 0)
-        load_tell(load, told);
+        strcmp(reply.status, "Success") == 0) {
+        if (told == TOLD_COMMITTED)
+            load_tell_committed(load, reply.state);
+        else
+            load_tell(load, told);
+    }
     if (--load->finishing == 0)
         load_end(load);
 }
@@ -370,21 +471,18 @@ static void on_begun_2pc(void *data, int err, struct slice head)
     load_begin(load);
 }
 
-void sim_clients_load(struct sim_clients *clients)
+static struct sim_load *load_open(struct sim_clients *clients, enum sim_load_kind kind,
+                                  unsigned ingest, uint32_t label)
 {
     struct sim_world *world = &clients->net->world;
-    unsigned ingest = (unsigned)sim_world_below(world, SIM_PARTICIPANTS);
-    const struct sim_participant *participant = &clients->participants[ingest];
-    if (clients->net->quiet || clients->count == SIM_LOADS_MAX || participant->epoch == 0)
-        return;
     struct sim_load *load = calloc(1, sizeof *load);
     TG_CHECK(load != NULL);
     load->clients = clients;
-    load->history = &clients->history[clients->count];
-    load->history->kind = (enum sim_load_kind)sim_world_below(world, SIM_KINDS);
-    snprintf(load->history->label, sizeof load->history->label, "label_%u", clients->count++);
+    load->history = &clients->history[clients->count++];
+    load->history->kind = kind;
+    snprintf(load->history->label, sizeof load->history->label, "label_%u", label);
     load->ingest = ingest;
-    load->epoch = participant->epoch;
+    load->epoch = clients->participants[ingest].epoch;
     load->request_hi = sim_world_between(world, 1, UINT64_MAX / 2);
     load->request_lo = 1;
     load->next = clients->loads;
@@ -392,27 +490,47 @@ void sim_clients_load(struct sim_clients *clients)
         load->next->prev = load;
     clients->loads = load;
     clients->under_way++;
-    if (load->history->kind == SIM_MULTI) {
+    load->table = kind == SIM_MULTI ? 0 : (unsigned)sim_world_below(world, SIM_TABLES);
+    return load;
+}
+
+void sim_clients_load(struct sim_clients *clients)
+{
+    struct sim_world *world = &clients->net->world;
+    unsigned ingest = (unsigned)sim_world_below(world, SIM_PARTICIPANTS);
+    enum sim_load_kind kind = (enum sim_load_kind)sim_world_below(world, SIM_KINDS);
+    uint32_t label = clients->count;
+    if (clients->net->quiet || clients->count + 2 > SIM_LOADS_MAX ||
+        clients->participants[ingest].epoch == 0)
+        return;
+    struct sim_load *load = load_open(clients, kind, ingest, label);
+    unsigned table = load->table;
+    if (kind == SIM_MULTI)
         load_2pc(load, "begin", on_begun_2pc);
-    } else {
-        load->table = (unsigned)sim_world_below(world, SIM_TABLES);
+    else
         load_begin(load);
-    }
+    unsigned other = (unsigned)sim_world_below(world, SIM_PARTICIPANTS);
+    if (kind != SIM_TWIN || clients->participants[other].epoch == 0)
+        return;
+    load = load_open(clients, kind, other, label);
+    load->table = table;
+    load->renamed = clients->net->options->mutant == MUTANT_LABELS_TWICE;
+    load_begin(load);
 }
 
 /* ---- all of them ---- */
 
 struct sim_clients *sim_clients_open(struct sim_net *net, struct sim_coordinator **coordinators,
-                                     struct sim_participant *participants)
+                                     struct sim_participant *participants, struct sim_check *check)
 {
     struct sim_clients *clients = calloc(1, sizeof *clients);
     TG_CHECK(clients != NULL);
     clients->net = net;
     clients->coordinators = coordinators;
     clients->participants = participants;
+    clients->check = check;
     clients->history = calloc(SIM_LOADS_MAX, sizeof *clients->history);
     TG_CHECK(clients->history != NULL);
-    sim_setup_init(&clients->setup, net, coordinators, participants);
     return clients;
 }
 
@@ -425,16 +543,6 @@ void sim_clients_close(struct sim_clients *clients)
     }
     free(clients->history);
     free(clients);
-}
-
-bool sim_clients_prepare(struct sim_clients *clients)
-{
-    return sim_setup_prepare(&clients->setup);
-}
-
-void sim_clients_register(struct sim_clients *clients, unsigned i)
-{
-    sim_setup_register(&clients->setup, i);
 }
 
 uint32_t sim_clients_under_way(const struct sim_clients *clients)

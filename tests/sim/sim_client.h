@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "tests/sim/sim_check.h"
 #include "tests/sim/sim_coordinator.h"
 #include "tests/sim/sim_net.h"
 #include "tests/sim/sim_participant.h"
@@ -20,6 +21,7 @@ enum sim_load_kind {
     SIM_SILENT, /* precommit, then nothing: times out */
     SIM_FAILS,  /* the ingest gives up */
     SIM_MULTI,  /* begin, a load into each table, commit */
+    SIM_TWIN,   /* plain, by two clients at once under one label */
     SIM_KINDS
 };
 
@@ -31,20 +33,17 @@ struct sim_history {
     txn_id txn;    /* 0: never learned */
     unsigned told; /* bits of enum sim_told */
     char label[32];
-    rowset_id rowsets[SIM_TABLES]; /* by table; 0: none */
+    uint64_t commit_us;       /* when a commit was first asked for; 0: never */
+    struct sim_floors floors; /* what was visible for certain by then */
 };
 
 struct sim_clients;
 
 struct sim_clients *sim_clients_open(struct sim_net *net, struct sim_coordinator **coordinators,
-                                     struct sim_participant *participants);
+                                     struct sim_participant *participants, struct sim_check *check);
 void sim_clients_close(struct sim_clients *clients);
-/* Database, tables, participants: runs the world until they exist. False if that takes too long. */
-bool sim_clients_prepare(struct sim_clients *clients);
 /* A new load, unless all is quiet. */
 void sim_clients_load(struct sim_clients *clients);
-/* A participant has started: registers it, again and again, and keeps its heartbeat. */
-void sim_clients_register(struct sim_clients *clients, unsigned i);
 uint32_t sim_clients_under_way(const struct sim_clients *clients);
 const struct sim_history *sim_clients_history(const struct sim_clients *clients, uint32_t *count);
 

@@ -7,23 +7,25 @@
 #include <string.h>
 
 #include "common/base/check.h"
+#include "common/proto/message.h"
+#include "common/proto/msg_txn.h"
 #include "coordinator/cluster/health.h"
 #include "coordinator/cluster/participants.h"
 #include "coordinator/consensus/raft_core.h"
+#include "coordinator/dispatch/dispatch.h"
 #include "coordinator/txn/publish_daemon.h"
 #include "coordinator/txn/repair_daemon.h"
 #include "coordinator/txn/sweep_daemon.h"
 #include "coordinator/txn/txn_manager.h"
-#include "tests/sim/sim_clone.h"
+#include "tests/sim/sim_rpc.h"
 
 enum {
     PUBLISH_US = 50 * 1000,
     LEASE_MS = 2000,
     PUBLISH_TIMEOUT_US = 400 * 1000,
-    SNAPSHOT_BYTES = 6 * 1024
+    SNAPSHOT_BYTES = 6 * 1024,
+    SNAPSHOT_TRAILING = 12
 };
-
-struct sim_publish;
 
 struct sim_coordinator {
     struct participants seam; /* first: what the publisher calls */
@@ -40,115 +42,75 @@ struct sim_coordinator {
     struct sweep_daemon *sweeper;
     struct repair_daemon *repairer;
     struct txn_manager *manager;
-    struct sim_publish *publishes; /* calls in the air */
+    struct query_waits waits;
+    struct dispatch dispatch;
     void (*applied)(void *data, unsigned i);
     void *applied_data;
 };
 
-/* ---- the publisher's calls to participants ---- */
+/* ---- the daemons' calls to participants ---- */
 
-struct sim_publish {
-    struct sim_coordinator *coordinator; /* NULL once it was answered */
-    struct sim_publish *prev, *next;
-    struct sim_net *net;
-    unsigned from;
-    struct sim_participant *to;
-    struct msg_publish message; /* decoded copy, as after the wire */
-    int err;
-    struct msg_publish_reply reply;
-    unsigned references; /* events that hold it */
-    participants_publish_done *done;
+struct sim_order {
+    struct sim_coordinator *coordinator;
+    participants_publish_done *published;
+    participants_clone_done *cloned;
     void *data;
 };
 
-static void sim_publish_release(void *data)
+static void on_order_answered(void *data, int err, struct slice head, struct slice payload)
 {
-    struct sim_publish *call = data;
-    if (--call->references > 0)
-        return;
-    msg_publish_close(&call->message);
-    msg_publish_reply_close(&call->reply);
-    free(call);
-}
-
-static void sim_publish_end(struct sim_publish *call, int err)
-{
-    struct sim_coordinator *coordinator = call->coordinator;
-    if (coordinator == NULL)
-        return;
-    call->coordinator = NULL;
-    if (call->prev != NULL)
-        call->prev->next = call->next;
-    else
-        coordinator->publishes = call->next;
-    if (call->next != NULL)
-        call->next->prev = call->prev;
-    call->done(call->data, err, err == 0 ? &call->reply : NULL);
-    sim_coordinator_turn(coordinator);
-}
-
-static void sim_publish_on_late(void *data)
-{
-    sim_publish_end(data, TG_TIMEOUT);
-    sim_publish_release(data);
-}
-
-static void sim_publish_on_answer(void *data)
-{
-    struct sim_publish *call = data;
-    sim_publish_end(call, call->err);
-    sim_publish_release(call);
-}
-
-static void sim_publish_on_arrival(void *data)
-{
-    struct sim_publish *call = data;
-    /* Whoever sent it may be gone: it is bound all the same. */
-    if (!call->to->up || call->net->cut[call->from][call->to->node - 1]) {
-        sim_publish_release(call);
-        return;
+    struct sim_order order = *(struct sim_order *)data;
+    (void)payload;
+    free(data);
+    if (order.published != NULL) {
+        struct msg_publish_reply reply = {0};
+        if (err == 0)
+            err = msg_publish_reply_decode(head, &reply);
+        order.published(order.data, err, err == 0 ? &reply : NULL);
+        msg_publish_reply_close(&reply);
+    } else {
+        struct msg_clone_reply reply;
+        if (err == 0)
+            err = msg_clone_reply_decode(head, &reply);
+        order.cloned(order.data, err, err == 0 ? &reply : NULL);
     }
-    call->err = sim_participant_publish(call->to, &call->message, &call->reply);
-    sim_net_send(call->net, sim_publish_on_answer, call, sim_publish_release);
+    sim_coordinator_turn(order.coordinator);
+}
+
+static void sim_order_send(struct sim_order order, node_id node, uint16_t type, struct buf *head,
+                           uint64_t timeout_us)
+{
+    struct sim_coordinator *coordinator = order.coordinator;
+    struct sim_order *kept = malloc(sizeof *kept);
+    struct buf none = BUF_INIT;
+    TG_CHECK(kept != NULL && node >= 1 && node <= SIM_PARTICIPANTS);
+    *kept = order;
+    sim_rpc_call(coordinator->net, (int)coordinator->i, &coordinator->participants[node - 1], type,
+                 head, &none, timeout_us, on_order_answered, kept);
 }
 
 static void sim_publish_start(struct participants *participants, node_id node, const char *address,
                               const struct msg_publish *message, uint64_t timeout_ms,
                               participants_publish_done *done, void *data)
 {
-    struct sim_coordinator *coordinator = (struct sim_coordinator *)participants;
-    struct sim_publish *call = calloc(1, sizeof *call);
     struct buf head = BUF_INIT;
     (void)timeout_ms;
-    TG_CHECK(call != NULL && address[0] != '\0');
+    TG_CHECK(address[0] != '\0');
     msg_publish_encode(message, &head);
-    TG_CHECK(msg_publish_decode(slice_of(head.data, head.len), &call->message) == 0);
-    buf_close(&head);
-    call->coordinator = coordinator;
-    call->net = coordinator->net;
-    call->from = coordinator->i;
-    call->to = &coordinator->participants[node - 1];
-    call->done = done;
-    call->data = data;
-    call->next = coordinator->publishes;
-    if (call->next != NULL)
-        call->next->prev = call;
-    coordinator->publishes = call;
-    call->references = 2;
-    sim_world_after(&coordinator->net->world, PUBLISH_TIMEOUT_US, sim_publish_on_late, call,
-                    sim_publish_release);
-    sim_net_send(coordinator->net, sim_publish_on_arrival, call, sim_publish_release);
+    sim_order_send((struct sim_order){(struct sim_coordinator *)participants, done, NULL, data},
+                   node, MSG_PUBLISH, &head, PUBLISH_TIMEOUT_US);
 }
 
 static void sim_order_clone(struct participants *participants, node_id node, const char *address,
                             const struct msg_clone *message, uint64_t timeout_ms,
                             participants_clone_done *done, void *data)
 {
-    struct sim_coordinator *coordinator = (struct sim_coordinator *)participants;
+    struct buf head = BUF_INIT;
     (void)timeout_ms;
     TG_CHECK(node == message->node && address[0] != '\0' && message->address[0] != '\0');
-    sim_clone_start(coordinator->net, coordinator->i, coordinator->participants, message, done,
-                    data);
+    msg_clone_encode(message, &head);
+    sim_order_send((struct sim_order){(struct sim_coordinator *)participants, NULL, done, data},
+                   node, MSG_CLONE, &head, PUBLISH_TIMEOUT_US);
 }
 
 static const struct participants_ops sim_participants_ops = {.publish = sim_publish_start,
@@ -186,6 +148,7 @@ static void on_leadership(void *data, bool leads)
     repair_daemon_reset(coordinator->repairer);
     if (!leads) {
         txn_manager_lost(coordinator->manager);
+        query_waits_end(&coordinator->waits);
         return;
     }
     coordinator->net->result->leaders++;
@@ -201,6 +164,12 @@ static void on_leadership(void *data, bool leads)
     }
 }
 
+static void run_waits(struct sim_coordinator *coordinator)
+{
+    query_waits_run(&coordinator->waits, &coordinator->core.state,
+                    clock_monotonic_ms(&coordinator->clock.clock));
+}
+
 static void on_applied(void *data)
 {
     struct sim_coordinator *coordinator = data;
@@ -209,6 +178,7 @@ static void on_applied(void *data)
     coordinator->applied(coordinator->applied_data, coordinator->i);
     txn_manager_run(coordinator->manager);
     publish_daemon_run(coordinator->publisher);
+    run_waits(coordinator);
 }
 
 void sim_coordinator_turn(struct sim_coordinator *coordinator)
@@ -257,6 +227,7 @@ static void on_publish_timer(void *data)
     publish_daemon_run(coordinator->publisher);
     repair_daemon_run(coordinator->repairer);
     txn_manager_run(coordinator->manager);
+    run_waits(coordinator);
     sim_coordinator_turn(coordinator);
 }
 
@@ -290,6 +261,19 @@ void sim_coordinator_close(struct sim_coordinator *coordinator)
 {
     TG_CHECK(coordinator->down);
     free(coordinator);
+}
+
+/* With little of the log kept behind a snapshot, who falls back is sent the snapshot. */
+static int (*snapshot_of_core)(struct raft_fsm *fsm, struct raft_buffer *bufs[], unsigned *n_bufs);
+
+static int snapshot_with_little_log(struct raft_fsm *fsm, struct raft_buffer *bufs[],
+                                    unsigned *n_bufs)
+{
+    struct raft_fsm_shell *shell = fsm->data;
+    int rc = snapshot_of_core(fsm, bufs, n_bufs);
+    if (rc == 0)
+        raft_set_snapshot_trailing(shell->raft, SNAPSHOT_TRAILING);
+    return rc;
 }
 
 static void sim_bootstrap(struct sim_coordinator *coordinator)
@@ -329,6 +313,10 @@ void sim_coordinator_boot(struct sim_coordinator *coordinator)
     coordinator->down = false;
     coordinator->life++;
     TG_CHECK(raft_core_init(&coordinator->core, &options) == 0);
+    if (net->options->seed % 2 == 0) {
+        snapshot_of_core = coordinator->core.shell.fsm.snapshot;
+        coordinator->core.shell.fsm.snapshot = snapshot_with_little_log;
+    }
     health_init(&coordinator->health, LEASE_MS, clock_monotonic_ms(clock));
     struct consensus *consensus = &coordinator->core.consensus;
     struct publish_daemon_options publish = {.publish_wait_ms = 300000, .rpc_timeout_ms = 400};
@@ -340,6 +328,13 @@ void sim_coordinator_boot(struct sim_coordinator *coordinator)
     TG_CHECK(repair_daemon_open(consensus, &coordinator->seam, &coordinator->health, clock,
                                 &coordinator->repairer) == 0);
     TG_CHECK(txn_manager_open(consensus, clock, &coordinator->manager) == 0);
+    memset(&coordinator->waits, 0, sizeof coordinator->waits);
+    coordinator->dispatch = (struct dispatch){.consensus = consensus,
+                                              .txns = coordinator->manager,
+                                              .health = &coordinator->health,
+                                              .clock = clock,
+                                              .waits = &coordinator->waits,
+                                              .self = coordinator->i + 1};
     TG_CHECK(raft_core_attach(&coordinator->core, mem_raft_boot(net->mem, coordinator->i), NULL) ==
              0);
     if (mem_raft_last_index(net->mem, coordinator->i) == 0)
@@ -371,8 +366,8 @@ void sim_coordinator_crash(struct sim_coordinator *coordinator)
     publish_daemon_close(coordinator->publisher);
     sweep_daemon_close(coordinator->sweeper);
     repair_daemon_close(coordinator->repairer);
-    while (coordinator->publishes != NULL)
-        sim_publish_end(coordinator->publishes, TG_CLOSED);
+    sim_rpc_end_from((int)coordinator->i);
+    query_waits_end(&coordinator->waits);
     health_close(&coordinator->health);
     raft_core_shut(&coordinator->core, on_raft_closed);
 }
@@ -417,142 +412,60 @@ void sim_coordinator_on_applied(struct sim_coordinator *coordinator,
 /* ---- what comes in ---- */
 
 struct sim_answer {
+    struct sim_coordinator *coordinator;
+    uint64_t life;
     sim_coordinator_done *done;
     void *data;
-    bool is_register;
-    struct sim_coordinator *coordinator;
-    struct consensus_request request;
 };
-
-static struct sim_answer *sim_answer_open(struct sim_coordinator *coordinator,
-                                          sim_coordinator_done *done, void *data)
-{
-    struct sim_answer *answer = calloc(1, sizeof *answer);
-    TG_CHECK(answer != NULL);
-    answer->done = done;
-    answer->data = data;
-    answer->coordinator = coordinator;
-    return answer;
-}
 
 static void sim_answer_end(void *data, int err, const char *sentence, struct slice head)
 {
-    struct sim_answer *answer = data;
+    struct sim_answer answer = *(struct sim_answer *)data;
     (void)sentence;
-    answer->done(answer->data, err, head);
-    free(answer);
+    free(data);
+    /* A crash has ended the conversation. */
+    if (!answer.coordinator->up || answer.coordinator->life != answer.life)
+        answer.done(answer.data, TG_UNKNOWN_OUTCOME, slice_of(NULL, 0));
+    else
+        answer.done(answer.data, err, head);
 }
 
-static bool sim_refuses(struct sim_coordinator *coordinator, sim_coordinator_done *done, void *data)
-{
-    if (sim_coordinator_leads(coordinator))
-        return false;
-    done(data, TG_NOT_LEADER, slice_of(NULL, 0));
-    return true;
-}
-
-void sim_coordinator_begin(struct sim_coordinator *coordinator, const struct msg_txn_begin *message,
+/* Planted faults: answers without the log. True if it was answered. */
+static bool planted_answer(struct sim_coordinator *coordinator, uint16_t type, struct slice message,
                            sim_coordinator_done *done, void *data)
 {
-    if (sim_refuses(coordinator, done, data))
-        return;
-    txn_manager_begin(coordinator->manager, message, sim_answer_end,
-                      sim_answer_open(coordinator, done, data));
-    sim_coordinator_turn(coordinator);
-}
-
-void sim_coordinator_load_done(struct sim_coordinator *coordinator,
-                               const struct msg_load_done *message, sim_coordinator_done *done,
-                               void *data)
-{
-    if (sim_refuses(coordinator, done, data))
-        return;
-    if (coordinator->net->options->mutant == MUTANT_TELLS_TOO_EARLY &&
-        message->finish == LOAD_FINISH_COMMIT && sim_world_chance(&coordinator->net->world, 50)) {
-        struct msg_txn_reply reply = {.txn = message->txn, .state = TXN_COMMITTED};
-        struct buf head = BUF_INIT;
-        msg_txn_reply_encode(&reply, &head);
-        done(data, 0, slice_of(head.data, head.len));
-        buf_close(&head);
-        return;
-    }
-    txn_manager_load_done(coordinator->manager, message, sim_answer_end,
-                          sim_answer_open(coordinator, done, data));
-    sim_coordinator_turn(coordinator);
-}
-
-void sim_coordinator_load_failed(struct sim_coordinator *coordinator,
-                                 const struct msg_load_failed *message, sim_coordinator_done *done,
-                                 void *data)
-{
-    if (sim_refuses(coordinator, done, data))
-        return;
-    txn_manager_load_failed(coordinator->manager, message, sim_answer_end,
-                            sim_answer_open(coordinator, done, data));
-    sim_coordinator_turn(coordinator);
-}
-
-void sim_coordinator_2pc(struct sim_coordinator *coordinator, const struct msg_txn_2pc *message,
-                         sim_coordinator_done *done, void *data)
-{
-    if (sim_refuses(coordinator, done, data))
-        return;
-    if (coordinator->net->options->mutant == MUTANT_LOSES_AN_ABORT &&
-        strcmp(message->operation, "abort") == 0) {
-        struct msg_txn_2pc_reply reply = {.status = "Success", .state = TXN_ABORTED};
-        struct buf head = BUF_INIT;
-        msg_txn_2pc_reply_encode(&reply, &head);
-        done(data, 0, slice_of(head.data, head.len));
-        buf_close(&head);
-        return;
-    }
-    txn_manager_2pc(coordinator->manager, message, sim_answer_end,
-                    sim_answer_open(coordinator, done, data));
-    sim_coordinator_turn(coordinator);
-}
-
-static void sim_on_command(struct consensus_request *request, int err,
-                           const struct apply_result *result)
-{
-    struct sim_answer *answer = request->data;
+    unsigned mutant = coordinator->net->options->mutant;
     struct buf head = BUF_INIT;
-    if (err == 0)
-        err = result->err;
-    if (err == 0 && answer->is_register) {
-        struct msg_register_reply reply = {.node = result->node, .epoch = result->epoch};
-        memcpy(reply.cluster_uuid, answer->coordinator->core.state.cluster_uuid,
-               sizeof reply.cluster_uuid);
-        msg_register_reply_encode(&reply, &head);
+    bool answers = false;
+    if (mutant == MUTANT_TELLS_TOO_EARLY && type == MSG_LOAD_DONE &&
+        sim_world_chance(&coordinator->net->world, 50)) {
+        struct msg_load_done load;
+        TG_CHECK(msg_load_done_decode(message, &load) == 0);
+        struct msg_txn_reply reply = {.txn = load.txn, .state = TXN_COMMITTED};
+        answers = load.finish == LOAD_FINISH_COMMIT;
+        msg_txn_reply_encode(&reply, &head);
+        msg_load_done_close(&load);
+    } else if (mutant == MUTANT_LOSES_AN_ABORT && type == MSG_TXN_2PC) {
+        struct msg_txn_2pc request;
+        struct msg_txn_2pc_reply reply = {.status = "Success", .state = TXN_ABORTED};
+        TG_CHECK(msg_txn_2pc_decode(message, &request) == 0);
+        answers = strcmp(request.operation, "abort") == 0;
+        msg_txn_2pc_reply_encode(&reply, &head);
     }
-    /* A crash has ended the conversation. */
-    answer->done(answer->data, answer->coordinator->up ? err : TG_UNKNOWN_OUTCOME,
-                 slice_of(head.data, head.len));
+    if (answers)
+        done(data, 0, slice_of(head.data, head.len));
     buf_close(&head);
-    free(answer);
+    return answers;
 }
 
-void sim_coordinator_command(struct sim_coordinator *coordinator, const struct command *command,
-                             sim_coordinator_done *done, void *data)
+void sim_coordinator_call(struct sim_coordinator *coordinator, uint16_t type, struct slice head,
+                          sim_coordinator_done *done, void *data)
 {
-    if (sim_refuses(coordinator, done, data))
+    if (sim_coordinator_leads(coordinator) && planted_answer(coordinator, type, head, done, data))
         return;
-    struct sim_answer *answer = sim_answer_open(coordinator, done, data);
-    answer->is_register = command->type == COMMAND_MEMBER_REGISTER;
-    answer->request.done = sim_on_command;
-    answer->request.data = answer;
-    consensus_propose(&coordinator->core.consensus, command, &answer->request);
+    struct sim_answer *answer = malloc(sizeof *answer);
+    TG_CHECK(answer != NULL);
+    *answer = (struct sim_answer){coordinator, coordinator->life, done, data};
+    dispatch_call(&coordinator->dispatch, type, head, sim_answer_end, answer);
     sim_coordinator_turn(coordinator);
-}
-
-bool sim_coordinator_heartbeat(struct sim_coordinator *coordinator, struct msg_heartbeat *message,
-                               struct msg_heartbeat_reply *reply)
-{
-    if (!sim_coordinator_leads(coordinator) ||
-        !members_is_current(&coordinator->core.state.members, message->node, message->epoch))
-        return false;
-    memset(reply, 0, sizeof *reply);
-    TG_CHECK(health_answer(&coordinator->core.state, message, reply) == 0);
-    TG_CHECK(health_heard(&coordinator->health, message,
-                          clock_monotonic_ms(&coordinator->clock.clock)) == 0);
-    return true;
 }

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A coordinator without sockets and disk: raft, state, publisher, sweeper, transaction manager,
- * health. */
+/* A coordinator without sockets and disk: raft, state, dispatch, publisher, sweeper, repairer,
+ * transaction manager, health. */
 #ifndef TG_TESTS_SIM_SIM_COORDINATOR_H
 #define TG_TESTS_SIM_SIM_COORDINATOR_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "common/proto/msg_member.h"
-#include "common/proto/msg_txn.h"
+#include "common/base/buf.h"
 #include "coordinator/state/state.h"
 #include "tests/sim/sim_net.h"
 #include "tests/sim/sim_participant.h"
@@ -40,22 +39,8 @@ void sim_coordinator_jump_clock(struct sim_coordinator *coordinator, int64_t us)
 void sim_coordinator_on_applied(struct sim_coordinator *coordinator,
                                 void (*applied)(void *data, unsigned i), void *data);
 
-/* What an RPC server would dispatch. TG_NOT_LEADER if it does not lead. */
-void sim_coordinator_begin(struct sim_coordinator *coordinator, const struct msg_txn_begin *message,
-                           sim_coordinator_done *done, void *data);
-void sim_coordinator_load_done(struct sim_coordinator *coordinator,
-                               const struct msg_load_done *message, sim_coordinator_done *done,
-                               void *data);
-void sim_coordinator_load_failed(struct sim_coordinator *coordinator,
-                                 const struct msg_load_failed *message, sim_coordinator_done *done,
-                                 void *data);
-void sim_coordinator_2pc(struct sim_coordinator *coordinator, const struct msg_txn_2pc *message,
-                         sim_coordinator_done *done, void *data);
-/* Registration and DDL: proposed as it is; head is a msg_register_reply for the former. */
-void sim_coordinator_command(struct sim_coordinator *coordinator, const struct command *command,
-                             sim_coordinator_done *done, void *data);
-/* Answered at once; false if it does not lead. Takes the message's lists. */
-bool sim_coordinator_heartbeat(struct sim_coordinator *coordinator, struct msg_heartbeat *message,
-                               struct msg_heartbeat_reply *reply);
+/* What an RPC server would dispatch. */
+void sim_coordinator_call(struct sim_coordinator *coordinator, uint16_t type, struct slice head,
+                          sim_coordinator_done *done, void *data);
 
 #endif

@@ -4,8 +4,20 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/check.h"
 
 enum { SIM_NET_DELAY_US_MIN = 100 };
+
+struct letter {
+    struct sim_net *net;
+    int from, to;
+    void (*run)(void *data);
+    void (*drop)(void *data);
+    void *data;
+};
 
 void sim_net_fail(struct sim_net *net, const char *format, ...)
 {
@@ -21,14 +33,58 @@ void sim_net_fail(struct sim_net *net, const char *format, ...)
     sim_world_trace(&net->world, "FAILURE %s", failure);
 }
 
-void sim_net_send(struct sim_net *net, void (*run)(void *data), void *data,
+static void letter_drop(void *data)
+{
+    struct letter letter = *(struct letter *)data;
+    free(data);
+    letter.drop(letter.data);
+}
+
+static void letter_arrive(void *data)
+{
+    struct letter letter = *(struct letter *)data;
+    free(data);
+    if (sim_net_is_cut(letter.net, letter.from, letter.to))
+        letter.drop(letter.data);
+    else
+        letter.run(letter.data);
+}
+
+void sim_net_send(struct sim_net *net, int from, int to, void (*run)(void *data), void *data,
                   void (*drop)(void *data))
 {
-    if (sim_world_chance(&net->world, net->loss_permille)) {
+    bool at_home = from == to && from != SIM_CLIENT;
+    uint64_t max = net->delay_us_max > SIM_NET_DELAY_US_MIN ? net->delay_us_max : 1000;
+    if (sim_net_is_cut(net, from, to) ||
+        (!at_home && sim_world_chance(&net->world, net->loss_permille))) {
         drop(data);
         return;
     }
-    uint64_t max = net->delay_us_max > SIM_NET_DELAY_US_MIN ? net->delay_us_max : 1000;
-    sim_world_after(&net->world, sim_world_between(&net->world, SIM_NET_DELAY_US_MIN, max), run,
-                    data, drop);
+    struct letter *letter = malloc(sizeof *letter);
+    TG_CHECK(letter != NULL);
+    *letter = (struct letter){net, from, to, run, drop, data};
+    sim_world_after(&net->world,
+                    sim_world_between(&net->world, at_home ? 1 : SIM_NET_DELAY_US_MIN,
+                                      at_home ? SIM_NET_DELAY_US_MIN : max),
+                    letter_arrive, letter, letter_drop);
+}
+
+void sim_net_cut(struct sim_net *net, int from, int to, bool cut)
+{
+    if (from == to)
+        return;
+    net->cuts[from][to] = cut;
+    if (from < SIM_COORDINATORS && to < SIM_COORDINATORS)
+        mem_raft_cut(net->mem, (unsigned)from, (unsigned)to, cut);
+}
+
+void sim_net_heal(struct sim_net *net)
+{
+    memset(net->cuts, 0, sizeof net->cuts);
+    mem_raft_heal(net->mem);
+}
+
+bool sim_net_is_cut(const struct sim_net *net, int from, int to)
+{
+    return from != SIM_CLIENT && to != SIM_CLIENT && net->cuts[from][to];
 }

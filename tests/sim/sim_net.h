@@ -12,11 +12,19 @@
 
 enum {
     SIM_COORDINATORS = 3,
-    SIM_PARTICIPANTS = 3, /* node ids 1.. */
-    SIM_TABLES = 2,       /* t0, t1 of database "db" */
+    SIM_PARTICIPANTS = 4, /* node ids 1.. */
+    SIM_NODES = SIM_COORDINATORS + SIM_PARTICIPANTS,
+    SIM_CLIENT = -1, /* in place of a node's number: is never cut off */
+    SIM_TABLES = 3,  /* t0 … of database "db"; the last one is dropped and made again */
     SIM_BUCKETS = 3,
     SIM_LOADS_MAX = 4096
 };
+
+/* Participant i among the nodes; coordinators are 0.. themselves. */
+static inline int sim_node(unsigned participant)
+{
+    return SIM_COORDINATORS + (int)participant;
+}
 
 struct sim_net {
     const struct cluster_sim_options *options;
@@ -26,14 +34,20 @@ struct sim_net {
     bool quiet; /* trouble is over: clients begin nothing new */
     uint64_t delay_us_max;
     unsigned loss_permille;
-    bool cut[SIM_COORDINATORS][SIM_PARTICIPANTS]; /* both ways */
+    unsigned repeat_permille;        /* of questions to participants: they come twice */
+    bool cuts[SIM_NODES][SIM_NODES]; /* one way */
 };
 
 /* The first failure of a run stays. */
 void sim_net_fail(struct sim_net *net, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
-/* run(data) after a network delay, or drop(data) at once if the message is lost. */
-void sim_net_send(struct sim_net *net, void (*run)(void *data), void *data,
+/* run(data) after a network delay, or drop(data), if the message is lost or the way is cut when it
+ * is sent or when it arrives. */
+void sim_net_send(struct sim_net *net, int from, int to, void (*run)(void *data), void *data,
                   void (*drop)(void *data));
+/* One way; between coordinators for raft too. */
+void sim_net_cut(struct sim_net *net, int from, int to, bool cut);
+void sim_net_heal(struct sim_net *net);
+bool sim_net_is_cut(const struct sim_net *net, int from, int to);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A participant in memory. */
+/* Lives of a participant. */
 #include "tests/sim/sim_participant.h"
 
 #include <stdio.h>
@@ -7,67 +7,309 @@
 #include <string.h>
 
 #include "common/base/check.h"
-#include "participant/tablet/publish.h"
+#include "participant/store/rowset_drop.h"
+#include "participant/store/rowset_store.h"
+#include "tests/sim/sim_scratch.h"
 
-void sim_participant_init(struct sim_participant *participant, struct sim_net *net, node_id node)
+enum {
+    META_MAP_BYTES = 48 << 20,
+    BLOCKS_MAP_BYTES = 96 << 20,
+    CLONE_CALL_US = 800 * 1000,
+    RESTART_US_MAX = 400 * 1000
+};
+
+static void on_exit_code(void *data, int code);
+
+void sim_participant_init(struct sim_participant *participant, struct sim_net *net, node_id node,
+                          struct sim_participant *all)
 {
+    char root[SIM_SCRATCH_BYTES];
     memset(participant, 0, sizeof *participant);
     participant->net = net;
     participant->node = node;
-    participant->staged = calloc(SIM_STAGED_MAX, sizeof *participant->staged);
-    TG_CHECK(participant->staged != NULL);
+    participant->all = all;
+    sim_scratch_make(root);
+    participant->disk = sim_disk_open(&net->world, node, root);
+    sim_disk_set_speed(participant->disk, 50, 1000);
+    sim_clock_init(&participant->clock, &net->world);
+    fiber_process_init(&participant->process, &net->world, node);
+    participant->process.on_exit = on_exit_code;
+    participant->process.data = participant;
 }
 
 void sim_participant_close(struct sim_participant *participant)
 {
-    for (unsigned i = 0; i < SIM_TABLETS; i++)
-        if (participant->tablets[i].id != 0)
-            version_map_close(&participant->tablets[i].map);
-    free(participant->staged);
+    sim_disk_close(participant->disk);
+}
+
+/* ---- questions of its cloners to other participants ---- */
+
+struct clone_wait {
+    bool over;
+    int err;
+    struct buf *head, *payload;
+};
+
+static void on_clone_answer(void *data, int err, struct slice head, struct slice payload)
+{
+    struct clone_wait *wait = data;
+    wait->err = err;
+    wait->over = true;
+    buf_append(wait->head, head.data, head.len);
+    buf_append(wait->payload, payload.data, payload.len);
+    fiber_wake_all(wait);
+}
+
+static int clone_call(void *ctx, node_id node, const char *address, uint16_t type, struct buf *head,
+                      const atomic_bool *stop, struct buf *reply_head, struct buf *reply_payload,
+                      struct tg_errmsg *msg)
+{
+    struct sim_participant *participant = ctx;
+    struct clone_wait wait = {.head = reply_head, .payload = reply_payload};
+    struct buf none = BUF_INIT;
+    (void)stop;
+    TG_CHECK(node >= 1 && node <= SIM_PARTICIPANTS && address[0] != '\0');
+    sim_rpc_call(participant->net, sim_node(participant->node - 1), &participant->all[node - 1],
+                 type, head, &none, CLONE_CALL_US, on_clone_answer, &wait);
+    while (!wait.over)
+        fiber_wait(&wait, UINT64_MAX);
+    return wait.err == 0 ? 0 : tg_fail(msg, wait.err, "%s", tg_err_sentence(wait.err));
 }
 
 /* ---- life ---- */
 
-void sim_participant_start(struct sim_participant *participant)
+static int open_parts(struct sim_participant *participant)
 {
-    participant->up = true;
-    participant->epoch = 0;
-    /* A registration whose answer was not heard is made again, not anew. */
-    if (participant->new_nonce == participant->nonce)
-        participant->new_nonce = sim_world_between(&participant->net->world, 1, UINT64_MAX / 2);
-    participant->next_request = 1;
-    participant->live_count = 0;
-    sim_world_trace(&participant->net->world, "start participant=%u", participant->node);
+    struct tg_errmsg msg = {{0}};
+    struct store_options options;
+    store_options_init(&options);
+    options.meta_map_bytes = META_MAP_BYTES;
+    options.blocks_map_bytes = BLOCKS_MAP_BYTES;
+    options.cache_bytes = 1 << 20;
+    int err = store_open(sim_disk_root(participant->disk), &options, &participant->store, &msg);
+    if (err == 0)
+        err = tablet_set_open(participant->store, &participant->tablets);
+    if (err == 0)
+        err = store_identity_load(participant->store, &participant->identity);
+    if (err == 0)
+        err = gc_open(participant->store, participant->tablets, &participant->gc);
+    struct cloner_options clone = {.store = participant->store,
+                                   .tablets = participant->tablets,
+                                   .damage = &participant->damage,
+                                   .clock = &participant->clock.clock,
+                                   .calls = {.ctx = participant, .call = clone_call}};
+    damage_list_init(&participant->damage);
+    if (err == 0)
+        err = cloner_open(&clone, &participant->cloner);
+    if (err == 0)
+        err = clone_source_open(participant->store, participant->tablets, &participant->source);
+    if (err == TG_CORRUPT || err == TG_INVALID || err == TG_UNSUPPORTED)
+        sim_net_fail(participant->net, "participant %u cannot open its store: %s",
+                     participant->node, msg.text);
+    return err;
 }
 
-void sim_participant_stop(struct sim_participant *participant)
+static void *live(void *data)
+{
+    struct sim_participant *participant = data;
+    int err = open_parts(participant);
+    if (err != 0) {
+        sim_world_trace(&participant->net->world, "not opened participant=%u err=%s",
+                        participant->node, tg_err_name(err));
+        fiber_exit_process(1);
+    }
+    participant->clearing = participant->identity.pending_nonce != 0;
+    if (participant->identity.node_uuid[0] == '\0')
+        snprintf(participant->identity.node_uuid, sizeof participant->identity.node_uuid,
+                 "00000000-0000-4000-8000-%012u", participant->node);
+    if (!participant->clearing)
+        sim_participant_make_nonce(participant);
+    participant->up = true;
+    sim_world_trace(&participant->net->world, "up participant=%u", participant->node);
+    participant->opened(participant->data, participant->node - 1);
+    return NULL;
+}
+
+void sim_participant_start(struct sim_participant *participant)
+{
+    TG_CHECK(!participant->process.alive);
+    participant->wanted = true;
+    participant->up = false;
+    participant->epoch = 0;
+    participant->store = NULL;
+    participant->tablets = NULL;
+    participant->gc = NULL;
+    participant->cloner = NULL;
+    participant->source = NULL;
+    participant->staged_after = 0;
+    participant->tablets_after = 0;
+    participant->next_request = 1;
+    participant->live_count = 0;
+    fiber_process_start(&participant->process);
+    sim_world_trace(&participant->net->world, "start participant=%u", participant->node);
+    fiber_spawn(&participant->process, true, live, participant);
+}
+
+/* The process is dead already. */
+static void end_life(struct sim_participant *participant, enum sim_disk_loss loss)
 {
     participant->up = false;
     participant->epoch = 0;
-    sim_world_trace(&participant->net->world, "stop participant=%u", participant->node);
+    sim_rpc_end_from(sim_node(participant->node - 1));
+    sim_disk_crash(participant->disk, loss);
+    while (participant->questions != NULL)
+        sim_question_lost(participant->questions);
+    participant->net->result->restarts++;
+}
+
+void sim_participant_crash(struct sim_participant *participant, enum sim_disk_loss loss)
+{
+    if (!participant->process.alive)
+        return;
+    sim_world_trace(&participant->net->world, "crash participant=%u loss=%d", participant->node,
+                    loss);
+    fiber_process_kill(&participant->process);
+    end_life(participant, loss);
+}
+
+static void on_start_again(void *data)
+{
+    struct sim_participant *participant = data;
+    if (participant->wanted && !participant->process.alive)
+        sim_participant_start(participant);
+}
+
+/* It ended itself: what the kernel had is in doubt after an I/O error. */
+static void on_exit_code(void *data, int code)
+{
+    struct sim_participant *participant = data;
+    struct sim_world *world = &participant->net->world;
+    sim_world_trace(world, "exit participant=%u code=%d", participant->node, code);
+    participant->net->result->exits++;
+    end_life(participant, (enum sim_disk_loss)sim_world_below(world, SIM_LOSSES));
+    sim_world_after(world, sim_world_between(world, 1000, RESTART_US_MAX), on_start_again,
+                    participant, NULL);
+}
+
+struct sim_work {
+    struct sim_participant *participant;
+    void (*work)(struct sim_participant *participant, void *data);
+    void *data;
+};
+
+static void *run_work(void *data)
+{
+    struct sim_work work = *(struct sim_work *)data;
+    free(data);
+    work.work(work.participant, work.data);
+    return NULL;
+}
+
+void sim_participant_do(struct sim_participant *participant,
+                        void (*work)(struct sim_participant *participant, void *data), void *data)
+{
+    struct sim_work *made = malloc(sizeof *made);
+    TG_CHECK(made != NULL);
+    *made = (struct sim_work){participant, work, data};
+    fiber_spawn(&participant->process, true, run_work, made);
+}
+
+/* ---- registration ---- */
+
+static void save(struct sim_participant *participant)
+{
+    if (store_identity_save(participant->store, &participant->identity) != 0)
+        fiber_exit_process(1);
+}
+
+void sim_participant_make_nonce(struct sim_participant *participant)
+{
+    participant->identity.pending_nonce =
+        sim_world_between(&participant->net->world, 1, UINT64_MAX / 2);
+    save(participant);
+}
+
+bool sim_participant_accept(struct sim_participant *participant,
+                            const struct msg_register_reply *reply)
+{
+    struct store_identity *identity = &participant->identity;
+    bool earlier = participant->clearing;
+    participant->clearing = false;
+    identity->nonce = identity->pending_nonce;
+    identity->pending_nonce = 0;
+    identity->node = reply->node;
+    identity->epoch = reply->epoch;
+    memcpy(identity->cluster_uuid, reply->cluster_uuid, sizeof identity->cluster_uuid);
+    save(participant);
+    if (earlier) {
+        sim_participant_make_nonce(participant);
+        return false;
+    }
+    if (reply->node != participant->node)
+        sim_net_fail(participant->net, "participant %u was given id %u", participant->node,
+                     reply->node);
+    participant->epoch = reply->epoch;
+    return true;
 }
 
 void sim_participant_fill_register(const struct sim_participant *participant,
                                    struct msg_register *message)
 {
+    const struct store_identity *identity = &participant->identity;
     memset(message, 0, sizeof *message);
     message->wanted = participant->node;
-    message->previous_nonce = participant->nonce;
-    message->new_nonce = participant->new_nonce;
-    memcpy(message->cluster_uuid, participant->cluster_uuid, sizeof message->cluster_uuid);
-    snprintf(message->node_uuid, sizeof message->node_uuid, "00000000-0000-4000-8000-%012u",
-             participant->node);
+    message->previous_nonce = identity->nonce;
+    message->new_nonce = identity->pending_nonce;
+    memcpy(message->cluster_uuid, identity->cluster_uuid, sizeof message->cluster_uuid);
+    memcpy(message->node_uuid, identity->node_uuid, sizeof message->node_uuid);
     snprintf(message->http, sizeof message->http, "127.0.0.1:%u", 8039 + participant->node);
-    snprintf(message->rpc, sizeof message->rpc, "127.0.0.1:%u", 8059 + participant->node);
+    snprintf(message->rpc, sizeof message->rpc, "127.0.0.1:%u", 9039 + participant->node);
 }
 
-void sim_participant_registered(struct sim_participant *participant,
-                                const struct msg_register_reply *reply)
+/* ---- heartbeats: as participant/participant.c fills and answers them ---- */
+
+void sim_participant_fill_heartbeat(struct sim_participant *participant,
+                                    struct msg_heartbeat *message)
 {
-    participant->nonce = participant->new_nonce;
-    participant->epoch = reply->epoch;
-    memcpy(participant->cluster_uuid, reply->cluster_uuid, sizeof participant->cluster_uuid);
+    memset(message, 0, sizeof *message);
+    message->node = participant->node;
+    message->epoch = participant->epoch;
+    message->request_high = participant->next_request - 1;
+    message->live = calloc(participant->live_count + 1, sizeof *message->live);
+    message->staged = calloc(HEARTBEAT_STAGED_MAX, sizeof *message->staged);
+    message->tablets = calloc(HEARTBEAT_TABLETS_MAX, sizeof *message->tablets);
+    TG_CHECK(message->live != NULL && message->staged != NULL && message->tablets != NULL);
+    message->live_count = participant->live_count;
+    memcpy(message->live, participant->live, participant->live_count * sizeof *message->live);
+    TG_CHECK(rowset_drop_list(participant->store, participant->staged_after, message->staged,
+                              HEARTBEAT_STAGED_MAX, &message->staged_count) == 0);
+    participant->staged_after = message->staged_count == HEARTBEAT_STAGED_MAX
+                                    ? message->staged[message->staged_count - 1]
+                                    : 0;
+    message->tablet_count = tablet_set_list(participant->tablets, participant->tablets_after,
+                                            message->tablets, HEARTBEAT_TABLETS_MAX);
+    TG_CHECK(damage_list_copy(&participant->damage, &message->damaged, &message->damaged_count) ==
+             0);
+    TG_CHECK(
+        store_disk(participant->store, &message->disk_free_bytes, &message->disk_total_bytes) == 0);
 }
+
+void sim_participant_heartbeat_answer(struct sim_participant *participant,
+                                      struct msg_heartbeat_reply *reply)
+{
+    bool leaks = participant->net->options->mutant == MUTANT_LEAKS && participant->node == 1;
+    for (uint32_t i = 0; i < reply->stopped_count; i++)
+        sim_participant_end_load(participant, reply->stopped[i]);
+    for (uint32_t i = 0; i < reply->dead_count && !leaks; i++)
+        gc_drop_txn(participant->gc, reply->dead[i]);
+    for (uint32_t i = 0; i < reply->dropped_count; i++)
+        gc_drop_tablet(participant->gc, reply->dropped[i]);
+    if (!leaks)
+        rowset_store_set_low_water(participant->store, reply->txn_low_water);
+    msg_heartbeat_reply_close(reply);
+}
+
+/* ---- loads ---- */
 
 uint64_t sim_participant_begin_load(struct sim_participant *participant)
 {
@@ -84,248 +326,4 @@ void sim_participant_end_load(struct sim_participant *participant, uint64_t requ
             participant->live[i] = participant->live[--participant->live_count];
             return;
         }
-}
-
-/* ---- rowsets ---- */
-
-struct digest sim_participant_digest(tablet_id tablet, rowset_id rowset)
-{
-    uint64_t pair[2] = {tablet, rowset};
-    return digest_of(pair, sizeof pair);
-}
-
-static struct sim_staged *sim_find_staged(struct sim_participant *participant, tablet_id tablet,
-                                          rowset_id rowset)
-{
-    for (uint32_t i = participant->staged_count; i-- > 0;)
-        if (participant->staged[i].tablet == tablet && participant->staged[i].rowset == rowset)
-            return &participant->staged[i];
-    return NULL;
-}
-
-bool sim_participant_stage(struct sim_participant *participant, tablet_id tablet, rowset_id rowset,
-                           txn_id txn)
-{
-    if (!participant->up)
-        return false;
-    struct sim_staged *staged = sim_find_staged(participant, tablet, rowset);
-    if (staged != NULL)
-        return !staged->dropped;
-    TG_CHECK(participant->staged_count < SIM_STAGED_MAX);
-    participant->staged[participant->staged_count++] =
-        (struct sim_staged){tablet, rowset, txn, sim_participant_digest(tablet, rowset), false};
-    return true;
-}
-
-/* ---- publishing ---- */
-
-static struct sim_tablet *sim_tablet_of(struct sim_participant *participant, tablet_id id)
-{
-    for (unsigned i = 0; i < SIM_TABLETS; i++) {
-        struct sim_tablet *tablet = &participant->tablets[i];
-        if (tablet->id == 0) {
-            tablet->id = id;
-            version_map_init(&tablet->map);
-        }
-        if (tablet->id == id)
-            return tablet;
-    }
-    TG_UNREACHABLE();
-}
-
-const struct version_map *sim_participant_map(const struct sim_participant *participant,
-                                              tablet_id tablet)
-{
-    for (unsigned i = 0; i < SIM_TABLETS; i++)
-        if (participant->tablets[i].id == tablet)
-            return &participant->tablets[i].map;
-    return NULL;
-}
-
-static enum publish_status sim_bind(struct sim_participant *participant,
-                                    const struct publish_bind *bind)
-{
-    struct sim_tablet *tablet = sim_tablet_of(participant, bind->tablet);
-    struct bind_staged *staged = calloc(bind->rowset_count + 1, sizeof *staged);
-    struct bind_facts facts = {.last = version_map_last(&tablet->map), .staged = staged};
-    TG_CHECK(staged != NULL);
-    facts.bound = version_map_has(&tablet->map, bind->version);
-    if (facts.bound) {
-        bool already = false;
-        facts.bound_same =
-            version_map_bind_check(&tablet->map, bind, &already) == PUBLISH_BOUND && already;
-    }
-    for (uint32_t i = 0; i < bind->rowset_count; i++) {
-        const struct sim_staged *found =
-            sim_find_staged(participant, bind->tablet, bind->rowsets[i].rowset);
-        staged[i].sealed = found != NULL && !found->dropped;
-        if (found != NULL && found->dropped)
-            sim_net_fail(participant->net, "participant %u dropped rowset %lu that txn %lu binds",
-                         participant->node, (unsigned long)bind->rowsets[i].rowset,
-                         (unsigned long)bind->txn);
-        if (found != NULL)
-            staged[i].digest = found->digest;
-    }
-    enum publish_status status = publish_decide(bind, &facts);
-    bool forgets = participant->net->options->mutant == MUTANT_FORGETS_A_TABLET &&
-                   sim_world_chance(&participant->net->world, 20);
-    if (status == PUBLISH_BOUND && !facts.bound && !forgets)
-        TG_CHECK(version_map_append(&tablet->map, bind) == 0);
-    free(staged);
-    return status;
-}
-
-int sim_participant_publish(struct sim_participant *participant, const struct msg_publish *message,
-                            struct msg_publish_reply *reply)
-{
-    if (message->node != participant->node || message->epoch != participant->epoch)
-        return TG_FENCED;
-    reply->count = message->bind_count;
-    reply->status = calloc(message->bind_count + 1, sizeof *reply->status);
-    TG_CHECK(reply->status != NULL);
-    for (uint32_t i = 0; i < message->bind_count; i++) {
-        enum publish_status status = sim_bind(participant, &message->binds[i]);
-        reply->status[i] = (uint8_t)status;
-        sim_world_trace(&participant->net->world,
-                        "bind participant=%u tablet=%lu version=%lu txn=%lu status=%d",
-                        participant->node, (unsigned long)message->binds[i].tablet,
-                        (unsigned long)message->binds[i].version,
-                        (unsigned long)message->binds[i].txn, status);
-    }
-    return 0;
-}
-
-/* ---- clones ---- */
-
-/* As a clone stages it: what was dropped comes back. */
-static void sim_stage_again(struct sim_participant *participant, const struct publish_bind *bind)
-{
-    for (uint32_t i = 0; i < bind->rowset_count; i++) {
-        struct sim_staged *staged =
-            sim_find_staged(participant, bind->tablet, bind->rowsets[i].rowset);
-        if (staged != NULL)
-            staged->dropped = false;
-        else
-            sim_participant_stage(participant, bind->tablet, bind->rowsets[i].rowset, bind->txn);
-    }
-}
-
-static void sim_drop_tablet(struct sim_participant *participant, struct sim_tablet *tablet)
-{
-    version_map_close(&tablet->map);
-    for (uint32_t i = 0; i < participant->staged_count; i++)
-        if (participant->staged[i].tablet == tablet->id)
-            participant->staged[i].dropped = true;
-    sim_world_trace(&participant->net->world, "chain dropped participant=%u tablet=%lu",
-                    participant->node, (unsigned long)tablet->id);
-}
-
-/* Drops what is here if it is not what the source has; false if the source may be the wrong one. */
-static bool sim_compare(struct sim_participant *participant, struct sim_tablet *tablet,
-                        const struct version_map *source, bool trusted)
-{
-    version_t here = version_map_last(&tablet->map);
-    version_t there = version_map_last(source);
-    version_t at = here < there ? here : there;
-    struct digest ours, theirs;
-    TG_CHECK(version_map_chain(&tablet->map, at, &ours) == 0);
-    TG_CHECK(version_map_chain(source, at, &theirs) == 0);
-    bool same = digest_equal(&ours, &theirs);
-    if (!same && trusted)
-        sim_drop_tablet(participant, tablet);
-    return same || trusted;
-}
-
-void sim_participant_clone(struct sim_participant *participant,
-                           const struct sim_participant *source, const struct msg_clone *order,
-                           uint32_t most, struct msg_clone_reply *reply)
-{
-    tablet_id id = order->tablet;
-    struct sim_tablet *tablet = sim_tablet_of(participant, id);
-    const struct version_map *map = sim_participant_map(source, id);
-    *reply = (struct msg_clone_reply){.state = CLONE_FAILED, .err = TG_UNREACHABLE};
-    if (!source->up)
-        return;
-    uint32_t end = 0;
-    uint32_t first = 0;
-    if (map != NULL) {
-        if (!sim_compare(participant, tablet, map, order->trusted))
-            return;
-        end = version_map_count(map, UINT64_MAX);
-        first = version_map_count(map, version_map_last(&tablet->map));
-    }
-    for (uint32_t i = first; i < end; i++) {
-        struct publish_bind bind;
-        if (participant->net->options->mutant == MUTANT_CLONES_A_PART && i + 1 == end) {
-            *reply = (struct msg_clone_reply){.state = CLONE_DONE, .bound = version_map_last(map)};
-            return;
-        }
-        if (i - first >= most)
-            return;
-        TG_CHECK(version_map_entry(map, i, &bind) == 0);
-        bind.tablet = id;
-        sim_stage_again(participant, &bind);
-        enum publish_status status = sim_bind(participant, &bind);
-        free(bind.rowsets);
-        if (status != PUBLISH_BOUND) {
-            reply->err = TG_BEHIND;
-            return;
-        }
-    }
-    reply->state = CLONE_DONE;
-    reply->err = 0;
-    reply->bound = version_map_last(&tablet->map);
-    participant->net->result->clones++;
-    sim_world_trace(&participant->net->world, "cloned participant=%u tablet=%lu last=%lu",
-                    participant->node, (unsigned long)id, (unsigned long)reply->bound);
-}
-
-/* ---- heartbeats ---- */
-
-static bool sim_is_bound(const struct sim_participant *participant, const struct sim_staged *staged)
-{
-    const struct version_map *map = sim_participant_map(participant, staged->tablet);
-    struct version_view view;
-    if (map == NULL || version_map_last(map) == 0 ||
-        version_map_between(map, 0, version_map_last(map), 0, &view) != 0)
-        return false;
-    for (uint32_t i = 0; i < view.count; i++)
-        if (view.rowsets[i].rowset == staged->rowset)
-            return true;
-    return false;
-}
-
-void sim_participant_fill_heartbeat(const struct sim_participant *participant,
-                                    struct msg_heartbeat *message)
-{
-    memset(message, 0, sizeof *message);
-    message->node = participant->node;
-    message->epoch = participant->epoch;
-    message->request_high = participant->next_request - 1;
-    message->live = calloc(participant->live_count + 1, sizeof *message->live);
-    message->staged = calloc(HEARTBEAT_STAGED_MAX, sizeof *message->staged);
-    TG_CHECK(message->live != NULL && message->staged != NULL);
-    message->live_count = participant->live_count;
-    memcpy(message->live, participant->live, participant->live_count * sizeof *message->live);
-    for (uint32_t i = 0; i < participant->staged_count; i++) {
-        const struct sim_staged *staged = &participant->staged[i];
-        if (message->staged_count == HEARTBEAT_STAGED_MAX || staged->dropped ||
-            sim_is_bound(participant, staged))
-            continue;
-        if (message->staged_count == 0 || message->staged[message->staged_count - 1] != staged->txn)
-            message->staged[message->staged_count++] = staged->txn;
-    }
-}
-
-void sim_participant_heartbeat_answer(struct sim_participant *participant,
-                                      const struct msg_heartbeat_reply *reply)
-{
-    for (uint32_t k = 0; k < reply->dead_count; k++)
-        for (uint32_t i = 0; i < participant->staged_count; i++) {
-            struct sim_staged *staged = &participant->staged[i];
-            if (staged->txn == reply->dead[k] && !sim_is_bound(participant, staged))
-                staged->dropped = true;
-        }
-    for (uint32_t k = 0; k < reply->stopped_count; k++)
-        sim_participant_end_load(participant, reply->stopped[k]);
 }

@@ -7,6 +7,8 @@
 #include <stdint.h>
 #include <stdlib.h>
 
+#include "common/base/log.h"
+
 struct sim_seeds {
     uint64_t first, last;
 };
@@ -27,6 +29,22 @@ static inline struct sim_seeds sim_seeds_of(uint64_t count)
         seeds.last = number;
     }
     return seeds;
+}
+
+/* A simulated process that dies, or thousands of elections, are no news; SIM_LOG=1 shows them. */
+static inline void sim_drop_line(void *data, enum log_level level, const char *line)
+{
+    (void)data;
+    (void)level;
+    (void)line;
+}
+
+static inline void sim_log_init(void)
+{
+    if (getenv("SIM_LOG") != NULL)
+        return;
+    log_set_level(LOG_ERROR);
+    log_set_sink(sim_drop_line, NULL);
 }
 
 #endif

@@ -6,6 +6,7 @@
 
 #include <stdbool.h>
 
+#include "tests/sim/sim_call.h"
 #include "tests/sim/sim_coordinator.h"
 #include "tests/sim/sim_net.h"
 #include "tests/sim/sim_participant.h"
@@ -18,11 +19,15 @@ struct sim_setup {
     int err;
 };
 
+/* From now on participants that open register and send heartbeats. */
 void sim_setup_init(struct sim_setup *setup, struct sim_net *net,
                     struct sim_coordinator **coordinators, struct sim_participant *participants);
-/* Runs the world until participants are registered and the tables exist. */
+/* Starts the participants and runs the world until they are registered and the tables exist. */
 bool sim_setup_prepare(struct sim_setup *setup);
-/* Registers participant i, which has just started, and keeps its heartbeat. */
-void sim_setup_register(struct sim_setup *setup, unsigned i);
+/* The statement that makes table `number`. */
+void sim_setup_create_text(const struct sim_net *net, unsigned number, struct buf *text);
+/* Sends a statement to whoever leads. */
+void sim_setup_statement(struct sim_net *net, struct sim_coordinator **coordinators,
+                         struct buf *text, sim_call_done *done, void *data);
 
 #endif

@@ -10,16 +10,15 @@
 
 #include <cmocka.h>
 
-#include "common/base/log.h"
 #include "tests/sim/cluster_sim.h"
 #include "tests/sim/sim_seeds.h"
 
-enum { SEEDS_DEFAULT = 10, SPAN_US = 20 * 1000 * 1000 };
+enum { SEEDS_DEFAULT = 10, SPAN_US = 60 * 1000 * 1000, OPERATIONS = 200 };
 
 static void test_a_quiet_cluster_commits_everything_that_is_asked(void **state)
 {
     (void)state;
-    struct cluster_sim_options options = {.seed = 1, .span_us = 5 * 1000 * 1000};
+    struct cluster_sim_options options = {.seed = 1, .span_us = SPAN_US, .operations = OPERATIONS};
     struct cluster_sim_result result;
     cluster_sim_run(&options, &result);
     if (result.failure[0] != '\0')
@@ -35,7 +34,8 @@ static void test_nothing_acknowledged_is_lost_in_trouble(void **state)
     struct sim_seeds seeds = sim_seeds_of(SEEDS_DEFAULT);
     struct cluster_sim_result sum = {0};
     for (uint64_t seed = seeds.first; seed <= seeds.last; seed++) {
-        struct cluster_sim_options options = {.seed = seed, .span_us = SPAN_US, .trouble = true};
+        struct cluster_sim_options options = {
+            .seed = seed, .span_us = SPAN_US, .operations = OPERATIONS, .trouble = true};
         struct cluster_sim_result result;
         cluster_sim_run(&options, &result);
         if (result.failure[0] != '\0')
@@ -71,7 +71,8 @@ static void test_nothing_acknowledged_is_lost_in_trouble(void **state)
 static void test_the_same_seed_gives_the_same_run(void **state)
 {
     (void)state;
-    struct cluster_sim_options options = {.seed = 5, .span_us = 4 * 1000 * 1000, .trouble = true};
+    struct cluster_sim_options options = {
+        .seed = 5, .span_us = SPAN_US, .operations = 60, .trouble = true};
     struct cluster_sim_result first, second, other;
     cluster_sim_run(&options, &first);
     cluster_sim_run(&options, &second);
@@ -89,8 +90,11 @@ static void test_planted_faults_are_found(void **state)
     for (unsigned mutant = 1; mutant < MUTANTS; mutant++) {
         bool found = false;
         for (uint64_t seed = 1; seed <= 10 && !found; seed++) {
-            struct cluster_sim_options options = {
-                .seed = seed, .span_us = 8 * 1000 * 1000, .trouble = true, .mutant = mutant};
+            struct cluster_sim_options options = {.seed = seed,
+                                                  .span_us = SPAN_US,
+                                                  .operations = OPERATIONS,
+                                                  .trouble = true,
+                                                  .mutant = mutant};
             struct cluster_sim_result result;
             cluster_sim_run(&options, &result);
             found = result.failure[0] != '\0';
@@ -111,7 +115,6 @@ int main(void)
         cmocka_unit_test(test_the_same_seed_gives_the_same_run),
         cmocka_unit_test(test_planted_faults_are_found),
     };
-    /* Thousands of elections are no news. */
-    log_set_level(LOG_ERROR);
+    sim_log_init();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

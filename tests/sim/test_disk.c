@@ -13,13 +13,13 @@
 #include <cmocka.h>
 
 #include "common/base/check.h"
-#include "common/base/log.h"
 #include "participant/store/rowset_store.h"
 #include "tests/sim/fiber.h"
 #include "tests/sim/fiber_pthread.h"
 #include "tests/sim/sim_disk.h"
 #include "tests/sim/sim_disk_calls.h"
 #include "tests/sim/sim_scratch.h"
+#include "tests/sim/sim_seeds.h"
 
 enum { LIVES = 12, LIFE_US = 60 * 1000, TABLETS = 3, ROWSETS_MAX = 4096, MAP_BYTES = 64 << 20 };
 
@@ -229,6 +229,6 @@ int main(void)
     };
     fiber_pthread_use();
     sim_disk_calls_use();
-    log_set_level(LOG_ERROR);
+    sim_log_init();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What simulated loads write: bytes that follow from tablet and rowset alone, so that whoever reads
+ * them knows what must be there. Most are small, some fill extents of both sizes. */
+#ifndef TG_TESTS_SIM_SIM_CONTENT_H
+#define TG_TESTS_SIM_SIM_CONTENT_H
+
+#include <stdbool.h>
+
+#include "common/base/buf.h"
+#include "common/model/rowset.h"
+
+uint32_t sim_content_bytes(rowset_id rowset);
+/* Appends. */
+void sim_content_make(tablet_id tablet, rowset_id rowset, struct buf *out);
+bool sim_content_is(tablet_id tablet, rowset_id rowset, struct slice bytes);
+struct digest sim_content_digest(tablet_id tablet, rowset_id rowset);
+/* The description that seals it: the caller closes it. */
+void sim_content_meta(tablet_id tablet, rowset_id rowset, table_id table, txn_id txn,
+                      struct rowset_meta *meta);
+
+#endif
