@@ -41,30 +41,7 @@ static int lock_dir(struct coordinator *c, struct tg_errmsg *msg)
     return raft_dir_prepare(c->raft_dir, msg);
 }
 
-/* ---- addresses ---- */
-
-static int take_addresses(struct coordinator *c, struct tg_errmsg *msg)
-{
-    struct dispatch *dispatch = &c->dispatch;
-    uint32_t count;
-    int err = coordinator_options_addresses(c->options, c->addresses, &count, msg);
-
-    if (err != 0)
-        return err;
-    dispatch->self = c->options->coordinator_id;
-    dispatch->peer_count = count;
-    for (uint32_t i = 0; i < count; i++) {
-        const struct coordinator_address *address = &c->addresses[i];
-        struct dispatch_peer *peer = &dispatch->peers[i];
-
-        peer->id = address->id;
-        memcpy(peer->rpc, address->rpc, sizeof peer->rpc);
-        memcpy(peer->http, address->http, sizeof peer->http);
-        if (address->id == dispatch->self)
-            c->own = address;
-    }
-    return 0;
-}
+/* ---- parts ---- */
 
 static uint16_t port_of(const char *address)
 {
@@ -74,8 +51,6 @@ static uint16_t port_of(const char *address)
     tcp_split_address(address, host, &port, NULL);
     return port;
 }
-
-/* ---- parts ---- */
 
 static int open_rpc(struct coordinator *c, struct tg_errmsg *msg)
 {
@@ -105,12 +80,13 @@ static int open_raft(struct coordinator *c, struct tg_errmsg *msg)
     options.dir = c->raft_dir;
     snprintf(listen, sizeof listen, "%s:%u", c->options->host, (unsigned)port_of(c->own->raft));
     options.listen_address = listen;
-    options.server_count = c->dispatch.peer_count;
-    for (uint32_t i = 0; i < c->dispatch.peer_count; i++) {
+    options.server_count = c->address_count;
+    for (uint32_t i = 0; i < c->address_count; i++) {
         options.servers[i].id = c->addresses[i].id;
         memcpy(options.servers[i].address, c->addresses[i].raft, ADDRESS_BYTES);
     }
     options.bootstrap = c->options->bootstrap;
+    options.join = c->joins;
     options.cluster_secret = c->options->cluster_secret;
     options.election_timeout_ms = (unsigned)c->options->election_timeout_ms;
     options.heartbeat_ms = (unsigned)c->options->heartbeat_ms;
@@ -208,12 +184,15 @@ static void serve(struct coordinator *c)
     int err = open_raft(c, &msg);
 
     if (err == 0)
+        err = coordinator_peers_open(c, &msg);
+    if (err == 0)
         err = open_txns(c, &msg);
     if (err == 0)
         err = open_api(c, &msg);
     if (err == 0)
         err = raft_node_start(c->raft, &msg);
     if (err == 0) {
+        c->handlers.knows_uuid_later = c->handlers.knows_uuid_later || c->joins;
         c->handlers.phase = STATUS_SERVES;
         err = open_http(c, &msg);
     }
@@ -237,10 +216,38 @@ static void preflight_done(void *data, int err, const char *sentence)
         serve(c);
 }
 
+static void join_done(void *data, int err, const char *sentence,
+                      const struct coordinator_infos *infos)
+{
+    struct coordinator *c = data;
+
+    if (err != 0) {
+        fail_start(c, err, sentence);
+        return;
+    }
+    log_info("join", "admitted id=%" PRIu64, c->dispatch.self);
+    c->joins = true;
+    c->known = *infos;
+    serve(c);
+}
+
+static int start_join(struct coordinator *c, struct tg_errmsg *msg)
+{
+    int err = join_nonce(c->options->data_dir, c->dispatch.self, random_system(),
+                         &c->handlers.nonce, msg);
+
+    if (err != 0)
+        return err;
+    log_info("join", "begins id=%" PRIu64 " rpc=%s raft=%s", c->own->id, c->own->rpc, c->own->raft);
+    c->handlers.phase = STATUS_JOINS;
+    return join_start(c->loop, &c->dispatch, c->options->cluster_secret, c->handlers.nonce,
+                      join_done, c, &c->join, msg);
+}
+
 static int start(struct coordinator *c, struct tg_errmsg *msg)
 {
     struct raft_dir dir;
-    int err = take_addresses(c, msg);
+    int err = coordinator_peers_init(c, msg);
 
     if (err == 0)
         err = lock_dir(c, msg);
@@ -254,6 +261,8 @@ static int start(struct coordinator *c, struct tg_errmsg *msg)
         return err;
     bool fresh = dir.kind == RAFT_DIR_EMPTY || dir.kind == RAFT_DIR_HALF;
     c->handlers.knows_uuid_later = !fresh;
+    if (dir.kind != RAFT_DIR_COMPLETE && c->options->join)
+        return start_join(c, msg);
     if (fresh && c->options->bootstrap && c->dispatch.peer_count > 1)
         return preflight_start(c->loop, &c->dispatch, c->options->cluster_secret,
                                &c->handlers.phase, preflight_done, c, &c->preflight, msg);

@@ -4,8 +4,11 @@
 #define TG_COORDINATOR_COORDINATOR_PARTS_H
 
 #include "coordinator/api/api.h"
+#include "coordinator/cluster/peer_watch.h"
 #include "coordinator/cluster/rpc_participants.h"
 #include "coordinator/consensus/raft_node.h"
+#include "coordinator/join.h"
+#include "coordinator/members/members_daemon.h"
 #include "coordinator/options.h"
 #include "coordinator/preflight.h"
 #include "coordinator/rpc/rpc_handlers.h"
@@ -23,6 +26,7 @@ enum {
 struct coordinator {
     const struct coordinator_options *options;
     struct coordinator_address addresses[COORDINATORS_MAX];
+    uint32_t address_count;
     const struct coordinator_address *own;
     struct loop *loop;
     int lock; /* file descriptor of the data directory's lock, -1 if none */
@@ -32,6 +36,12 @@ struct coordinator {
     struct rpc_handlers handlers;
     struct rpc_server *rpc;
     struct preflight *preflight;
+    struct join *join;
+    bool joins;                     /* raft starts from an empty directory that was admitted */
+    struct coordinator_infos known; /* what a joining one was told; else empty */
+    uint64_t peers_seen;            /* coordinators.changes when the peers were set last */
+    struct peer_watch *peer_watch;
+    struct members_daemon *members;
     struct raft_node *raft;
     struct health health;
     struct query_waits waits;
@@ -57,6 +67,12 @@ struct coordinator {
     int status;
 };
 
+/* coordinator_peers.c: who the other coordinators are. Takes them from the options … */
+int coordinator_peers_init(struct coordinator *coordinator, struct tg_errmsg *msg);
+/* … and later from what is applied, if that has changed. */
+void coordinator_peers_refresh(struct coordinator *coordinator);
+/* Opens what watches and changes them, once raft is open. */
+int coordinator_peers_open(struct coordinator *coordinator, struct tg_errmsg *msg);
 /* coordinator_watch.c: what follows from leadership, from applied batches and from time. */
 void coordinator_watch_leadership(void *coordinator, bool leads);
 void coordinator_watch_applied(void *coordinator);

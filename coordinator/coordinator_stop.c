@@ -21,6 +21,9 @@ static void close_rest(void *data)
     rpc_participants_close(c->participants);
     api_close(c->api);
     preflight_close(c->preflight);
+    join_close(c->join);
+    members_calls_close(c->dispatch.members);
+    peer_watch_close(c->peer_watch);
     health_close(&c->health);
     if (c->rpc != NULL)
         rpc_server_close(c->rpc, rpc_closed, c);
@@ -42,6 +45,7 @@ static void close_raft(struct coordinator *c)
     sweep_daemon_close(c->sweeper);
     publish_daemon_close(c->publisher);
     repair_daemon_close(c->repairer);
+    members_daemon_close(c->members);
     txn_manager_close(c->txns);
     c->publisher = NULL;
     c->repairer = NULL;

@@ -68,7 +68,9 @@ void coordinator_watch_applied(void *data)
 
     if (c->txns == NULL)
         return;
+    coordinator_peers_refresh(c);
     publish_daemon_run(c->publisher);
+    members_daemon_run(c->members);
     txn_manager_run(c->txns);
     query_waits_run(&c->waits, consensus_state(c->dispatch.consensus),
                     clock_monotonic_ms(c->dispatch.clock));

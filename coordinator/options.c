@@ -52,11 +52,17 @@ const struct config_option coordinator_option_table[] = {
          "Refuse a _stream_load without an Expect header, as Apache Doris does.", NULL),
 
     TEXT(coordinators, "",
-         "All coordinators as id=host:raft_port:rpc_port:http_port, separated by commas, this one "
-         "included; the same on all. Empty: this one alone.",
+         "Coordinators as id=host:raft_port:rpc_port:http_port, separated by commas, this one "
+         "included: all of a new cluster; later those that shall be found at the start, since the "
+         "cluster keeps the list itself. Empty: this one alone.",
          "Cluster"),
     FLAG(bootstrap, "false",
          "Form a new cluster if the data directory is empty; without effect otherwise.", NULL),
+    FLAG(join, "false",
+         "With an empty data directory: wait to be added to the cluster of the other coordinators "
+         "(tidegate coordinator add); without effect otherwise. coordinator_id must never have "
+         "been used before.",
+         NULL),
     TEXT(cluster_secret, "tidegate",
          "Secret that all nodes of the cluster share; change it on a real network.", NULL),
     TEXT(root_password, "", "Password of the user root, the same on all nodes.", NULL),

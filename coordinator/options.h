@@ -8,12 +8,7 @@
 #include "common/base/config.h"
 #include "common/model/ids.h"
 
-enum {
-    COORDINATORS_MAX = 9, /* voters of a cluster */
-    OPTION_PATH_BYTES = 1024,
-    OPTION_TEXT_BYTES = 256,
-    OPTION_LIST_BYTES = 1024
-};
+enum { OPTION_PATH_BYTES = 1024, OPTION_TEXT_BYTES = 256, OPTION_LIST_BYTES = 1024 };
 
 struct coordinator_options {
     uint64_t coordinator_id;
@@ -30,6 +25,7 @@ struct coordinator_options {
 
     char coordinators[OPTION_LIST_BYTES];
     bool bootstrap;
+    bool join;
     char cluster_secret[OPTION_TEXT_BYTES];
     char root_password[OPTION_TEXT_BYTES];
     bool allow_empty_password;

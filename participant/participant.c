@@ -17,6 +17,7 @@
 #include "common/base/random.h"
 #include "participant/api/api.h"
 #include "participant/api/rpc_handlers.h"
+#include "participant/known_coordinators.h"
 #include "participant/link/live_requests.h"
 #include "participant/link/membership.h"
 #include "participant/maintain/gc.h"
@@ -33,6 +34,7 @@ struct participant {
     struct node_identity identity;
     struct live_requests *requests;
     struct coordinator_client *coordinators;
+    struct known_coordinators known; /* membership's hooks never run at the same time */
     struct peer_clients *peers;
     struct membership *membership;
     struct gc *gc;
@@ -81,6 +83,9 @@ static void joined(void *data)
 static int fill_heartbeat(void *data, struct msg_heartbeat *message)
 {
     struct participant *p = data;
+
+    if (known_coordinators_save(&p->known, p->options->data_dir) != 0)
+        log_warn("participant", "coordinators_not_saved");
     int err = live_requests_list(p->requests, &message->request_high, &message->live,
                                  &message->live_count);
 
@@ -120,6 +125,8 @@ static void heartbeat_answered(void *data, struct msg_heartbeat_reply *reply)
     for (uint32_t i = 0; i < reply->dropped_count && !p->stopping; i++)
         gc_drop_tablet(p->gc, reply->dropped[i]);
     rowset_store_set_low_water(p->store, reply->txn_low_water);
+    if (reply->coordinator_count > 0)
+        known_coordinators_set(&p->known, reply->coordinators, reply->coordinator_count);
     msg_heartbeat_reply_close(reply);
 }
 
@@ -293,6 +300,8 @@ static int open_membership(struct participant *p, struct tg_errmsg *msg)
 
     if (err != 0)
         return tg_fail(msg, err, "the node's identity cannot be read");
+    known_coordinators_load(&p->known, p->options->data_dir);
+    coordinator_client_learn(p->coordinators, p->known.list, p->known.count);
     if (snprintf(options.http, sizeof options.http, "%s:%u", host, http_server_port(p->http)) >=
             (int)sizeof options.http ||
         snprintf(options.rpc, sizeof options.rpc, "%s:%u", host, rpc_server_port(p->rpc)) >=

@@ -18,7 +18,7 @@ FUNCTION_LINES_LONG = 80  # a warning beyond
 PURE = ["common/proto", "common/model", "common/base"]
 COMMON = PURE + ["common/net"]
 COORDINATOR_LOW = ["coordinator/consensus", "coordinator/cluster", "coordinator/state"] + COMMON
-COORDINATOR_MID = ["coordinator/txn", "coordinator/query", "coordinator/ddl"] + COORDINATOR_LOW
+COORDINATOR_MID = ["coordinator/members", "coordinator/txn", "coordinator/query", "coordinator/ddl"] + COORDINATOR_LOW
 COORDINATOR_TOP = ["coordinator/dispatch"] + COORDINATOR_MID
 PARTICIPANT_LOW = ["participant/tablet", "participant/link", "participant/rowset",
                    "participant/store"] + COMMON
@@ -35,6 +35,7 @@ ARROWS = {
     "coordinator/state": PURE,
     "coordinator/consensus": ["coordinator/state"] + COMMON,
     "coordinator/cluster": ["coordinator/state"] + COMMON,
+    "coordinator/members": COORDINATOR_LOW,
     "coordinator/txn": COORDINATOR_LOW,
     "coordinator/query": ["coordinator/ddl"] + COORDINATOR_LOW,
     "coordinator/dispatch": COORDINATOR_MID,

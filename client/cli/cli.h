@@ -5,6 +5,7 @@
 #define TG_CLIENT_CLI_CLI_H
 
 int cli_cluster(int argc, char **argv);
+int cli_coordinator(int argc, char **argv);
 int cli_sql(int argc, char **argv);
 int cli_load(int argc, char **argv);
 int cli_txn(int argc, char **argv);

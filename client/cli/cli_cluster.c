@@ -8,6 +8,7 @@
 #include "client/cli/cli.h"
 #include "client/cli/cli_flags.h"
 #include "client/cli/cluster_dir.h"
+#include "client/cli/cluster_members.h"
 #include "client/cli/cluster_node.h"
 #include "client/cli/cluster_watch.h"
 #include "common/base/random.h"
@@ -53,7 +54,7 @@ static int check_plan(const struct cli_usage *usage, struct cluster_call *call)
     struct cluster_plan *plan = &call->plan;
     char *end;
 
-    if (plan->coordinators < 1 || plan->coordinators % 2 == 0)
+    if (plan->coordinators < 1 || plan->coordinators % 2 == 0 || plan->coordinators > 5)
         return cli_wrong(usage, "--coordinators must be 1, 3 or 5");
     if (plan->participants < 1)
         return cli_wrong(usage, "--participants must be at least 1");
@@ -315,6 +316,40 @@ static int run_restart(struct cluster_call *call, struct cluster_node *node)
     return CLI_OK;
 }
 
+/* ---- coordinators come and go ---- */
+
+static int run_add_coordinator(struct cluster_call *call)
+{
+    struct tg_errmsg msg = {{0}};
+    struct cluster_node *node = NULL;
+    int err = cluster_members_add(&call->cluster, &node, &msg);
+
+    if (err != 0) {
+        failed(&msg);
+        if (node != NULL)
+            show_log(&call->cluster, (int)(node - call->cluster.nodes));
+        return CLI_FAILED;
+    }
+    printf("%s votes: http 127.0.0.1:%u\n", node->name, node->http_port);
+    return CLI_OK;
+}
+
+static int run_drop_coordinator(struct cluster_call *call, struct cluster_node *node)
+{
+    char name[CLUSTER_NAME_BYTES];
+    struct tg_errmsg msg = {{0}};
+
+    if (!node->is_coordinator) {
+        fprintf(stderr, "tidegate: %s is no coordinator\n", node->name);
+        return CLI_USAGE;
+    }
+    memcpy(name, node->name, sizeof name);
+    if (cluster_members_drop(&call->cluster, node, &msg) != 0)
+        return failed(&msg);
+    printf("%s is gone (its folder %s/%s stays)\n", name, call->cluster.dir, name);
+    return CLI_OK;
+}
+
 /* ---- which of them ---- */
 
 static int find_node(struct cluster_call *call, const char *name, struct cluster_node **node)
@@ -363,12 +398,17 @@ static int run_existing(struct cluster_call *call, const char *verb, const char 
         return run_stop(call, node);
     if (strcmp(verb, "kill") == 0)
         return run_kill(call, node);
+    if (strcmp(verb, "add-coordinator") == 0)
+        return run_add_coordinator(call);
+    if (strcmp(verb, "drop-coordinator") == 0)
+        return run_drop_coordinator(call, node);
     return run_restart(call, node);
 }
 
 static bool is_verb(const char *word)
 {
-    static const char *const verbs[] = {"start", "status", "stop", "kill", "restart"};
+    static const char *const verbs[] = {
+        "start", "status", "stop", "kill", "restart", "add-coordinator", "drop-coordinator"};
 
     for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++)
         if (strcmp(word, verbs[i]) == 0)
@@ -395,12 +435,15 @@ int cli_cluster(int argc, char **argv)
          "start: a line more for participant.conf"},
     };
     const struct cli_usage usage = {
-        "tidegate cluster start|status|stop|kill|restart --dir DIR [NODE]",
+        "tidegate cluster start|status|stop|kill|restart|add-coordinator|drop-coordinator --dir "
+        "DIR "
+        "[NODE]",
         "A cluster on this machine. start makes one in an empty or new DIR, or starts the one\n"
         "that is there, with its data and ports, and returns when it serves; DIR/cluster.json\n"
         "says where. NODE is coordinator-1, participant-1, …, or leader; without it stop and\n"
         "restart mean all. stop is orderly, kill is SIGKILL. Options of a node are changed in\n"
-        "its .conf file below DIR and take effect with restart.",
+        "its .conf file below DIR and take effect with restart. add-coordinator starts one more\n"
+        "under a fresh number; drop-coordinator takes one out, dead or alive.",
         flags, sizeof flags / sizeof flags[0]};
     struct cli_words words;
     int rc = cli_flags_parse(&usage, argc, argv, &words);
@@ -408,15 +451,20 @@ int cli_cluster(int argc, char **argv)
     if (rc != CLI_OK)
         return rc;
     if (words.count == 0 || !is_verb(words.items[0]))
-        return cli_wrong(&usage, "say what to do: start, status, stop, kill or restart");
+        return cli_wrong(&usage,
+                         "say what to do: start, status, stop, kill, restart, add-coordinator or "
+                         "drop-coordinator");
     bool starts = strcmp(words.items[0], "start") == 0;
     const char *name = words.count > 1 ? words.items[1] : NULL;
     if (call.dir == NULL)
         return cli_wrong(&usage, "--dir is needed");
-    if (words.count > 2 || (starts && name != NULL))
+    bool adds = strcmp(words.items[0], "add-coordinator") == 0;
+    if (words.count > 2 || ((starts || adds) && name != NULL))
         return cli_wrong(&usage, "too many arguments");
     if (strcmp(words.items[0], "kill") == 0 && name == NULL)
         return cli_wrong(&usage, "kill whom?");
+    if (strcmp(words.items[0], "drop-coordinator") == 0 && name == NULL)
+        return cli_wrong(&usage, "drop which one?");
     call.plan.coordinator_options = &call.coordinator_options;
     call.plan.participant_options = &call.participant_options;
     if (starts)

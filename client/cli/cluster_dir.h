@@ -18,7 +18,7 @@
 #include "common/base/err.h"
 
 enum {
-    CLUSTER_COORDINATORS_MAX = 5,
+    CLUSTER_COORDINATORS_MAX = 9,
     CLUSTER_PARTICIPANTS_MAX = 20, /* HTTP ports from 8040 on, below the first RPC port 8060 */
     CLUSTER_NODES_MAX = CLUSTER_COORDINATORS_MAX + CLUSTER_PARTICIPANTS_MAX,
     CLUSTER_DIR_BYTES = 900, /* the options' paths are limited to 1024 */

@@ -13,6 +13,7 @@ static const struct {
     const char *help;
 } commands[] = {
     {"cluster", cli_cluster, "start, look at, stop, kill or restart a cluster on this machine"},
+    {"coordinator", cli_coordinator, "list, add or drop coordinators, or let another one lead"},
     {"sql", cli_sql, "run a statement: CREATE, DROP, TRUNCATE, SHOW, DESCRIBE"},
     {"load", cli_load, "load a file or standard input into a table"},
     {"txn", cli_txn, "begin, precommit, commit or abort a transaction; state of a label"},
@@ -27,7 +28,7 @@ static void print_help(FILE *out)
 {
     fputs("Usage: tidegate COMMAND [FLAGS]   (tidegate COMMAND --help says more)\n\n", out);
     for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++)
-        fprintf(out, "  %-10s %s\n", commands[i].name, commands[i].help);
+        fprintf(out, "  %-12s %s\n", commands[i].name, commands[i].help);
 }
 
 int main(int argc, char **argv)

@@ -28,7 +28,8 @@ enum {
     NODES_MAX = 64, /* participants: a replica set fits a 64-bit set of node indexes */
     TABLES_PER_TXN_MAX = 64,
     LOADS_PER_TXN_MAX = 1024,
-    ADDRESS_BYTES = 64 /* "255.255.255.255:65535" and host names a little longer */
+    COORDINATORS_MAX = 9, /* of a cluster, those that join or leave included */
+    ADDRESS_BYTES = 64    /* "255.255.255.255:65535" and host names a little longer */
 };
 
 #endif

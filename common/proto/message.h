@@ -13,6 +13,8 @@ enum message_type {
     /* participant → leading coordinator (msg_member.h) */
     MSG_REGISTER = 10,
     MSG_HEARTBEAT = 11,
+    /* coordinator → leading coordinator: its membership, an operator's orders (msg_coordinator.h) */
+    MSG_COORDINATOR = 12,
     /* participant or coordinator → leading coordinator (msg_txn.h) */
     MSG_TXN_BEGIN = 20,
     MSG_LOAD_DONE = 21,

@@ -13,7 +13,7 @@ enum {
     REGISTER_REPLY_FIELDS = 3,
     HEARTBEAT_FIELDS = 9,
     DAMAGED_FIELDS = 2,
-    HEARTBEAT_REPLY_FIELDS = 6
+    HEARTBEAT_REPLY_FIELDS = 7
 };
 
 void msg_register_encode(const struct msg_register *message, struct buf *out)
@@ -125,6 +125,9 @@ void msg_heartbeat_reply_encode(const struct msg_heartbeat_reply *reply, struct 
     mp_uint(out, reply->txn_low_water);
     mp_uint(out, reply->closed_us);
     mp_uint(out, reply->closed_position);
+    mp_array(out, reply->coordinator_count);
+    for (uint32_t i = 0; i < reply->coordinator_count; i++)
+        mp_str(out, reply->coordinators[i]);
 }
 
 int msg_heartbeat_reply_decode(struct slice head, struct msg_heartbeat_reply *reply)
@@ -138,6 +141,9 @@ int msg_heartbeat_reply_decode(struct slice head, struct msg_heartbeat_reply *re
     reply->txn_low_water = mp_read_uint(&cursor);
     reply->closed_us = mp_read_uint(&cursor);
     reply->closed_position = mp_read_uint(&cursor);
+    reply->coordinator_count = mp_read_array(&cursor, COORDINATORS_MAX);
+    for (uint32_t i = 0; cursor.err == 0 && i < reply->coordinator_count; i++)
+        mp_read_cstr(&cursor, reply->coordinators[i], ADDRESS_BYTES);
     int err = cursor_finish(&cursor);
     if (err != 0)
         msg_heartbeat_reply_close(reply);

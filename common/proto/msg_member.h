@@ -68,6 +68,9 @@ struct msg_heartbeat_reply {
     txn_id txn_low_water;
     uint64_t closed_us;       /* no completion will ever have a time at or below this … */
     uint64_t closed_position; /* … as of this applied index */
+    /* RPC addresses of the coordinators, as the log has them; none: it does not say. */
+    uint32_t coordinator_count;
+    char coordinators[COORDINATORS_MAX][ADDRESS_BYTES];
 };
 
 void msg_register_encode(const struct msg_register *message, struct buf *out);

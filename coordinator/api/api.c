@@ -8,6 +8,7 @@
 #include "common/base/json.h"
 #include "common/base/metrics.h"
 #include "coordinator/api/api_cluster.h"
+#include "coordinator/api/api_coordinators.h"
 #include "coordinator/api/api_redirect.h"
 #include "coordinator/api/api_request.h"
 #include "coordinator/api/api_txn.h"
@@ -134,6 +135,19 @@ static void get_cluster(void *ctx, struct http_exchange *exchange, const struct 
     api_cluster(api_request_open(ctx, exchange));
 }
 
+static void get_coordinators(void *ctx, struct http_exchange *exchange,
+                             const struct http_params *params)
+{
+    (void)params;
+    api_coordinators(api_request_open(ctx, exchange), "list");
+}
+
+static void post_coordinators(void *ctx, struct http_exchange *exchange,
+                              const struct http_params *params)
+{
+    api_coordinators(api_request_open(ctx, exchange), params->value[0]);
+}
+
 /* ---- statements ---- */
 
 static void run_statement(struct api_request *request)
@@ -216,6 +230,8 @@ static const struct http_route routes[] = {
     {"GET", "/api/health", get_health},
     {"GET", "/api/backends", get_backends},
     {"GET", "/api/cluster", get_cluster},
+    {"GET", "/api/coordinators", get_coordinators},
+    {"POST", "/api/coordinators/{verb}", post_coordinators},
     {"POST", "/api/query/{cluster}/{db}", post_query},
     {"POST", "/api/query/{cluster}", post_query},
     {"PUT", "/api/{db}/_stream_load_2pc", put_2pc},

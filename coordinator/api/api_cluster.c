@@ -15,8 +15,9 @@ enum { CLUSTER_STATUS_MS = 500, CLUSTER_LEADER_MS = 1500 };
 
 struct gather;
 
-struct peer_word {
+struct coordinator_word {
     struct gather *gather;
+    struct dispatch_peer peer; /* as it was when asked: the list may change meanwhile */
     bool answered;
     struct msg_status_reply status;
 };
@@ -24,11 +25,12 @@ struct peer_word {
 struct gather {
     struct api_request *request;
     unsigned waits_for;
-    struct peer_word words[DISPATCH_PEERS_MAX];
+    uint32_t count;
+    struct coordinator_word words[DISPATCH_PEERS_MAX];
     struct buf cluster; /* JSON of the leader, empty if it did not answer */
 };
 
-static void print_coordinator(const struct dispatch_peer *peer, const struct peer_word *word,
+static void print_coordinator(const struct dispatch_peer *peer, const struct coordinator_word *word,
                               struct json_writer *out)
 {
     json_writer_object(out);
@@ -68,8 +70,8 @@ static void gathered(struct gather *gather)
     json_writer_uint(&out, dispatch->self);
     json_writer_key(&out, "coordinators");
     json_writer_array(&out);
-    for (uint32_t i = 0; i < dispatch->peer_count; i++)
-        print_coordinator(&dispatch->peers[i], &gather->words[i], &out);
+    for (uint32_t i = 0; i < gather->count; i++)
+        print_coordinator(&gather->words[i].peer, &gather->words[i], &out);
     json_writer_array_end(&out);
     json_writer_key(&out, "cluster");
     if (gather->cluster.len > 0)
@@ -93,7 +95,7 @@ static void one_came(struct gather *gather)
 
 static void on_status(void *data, const struct rpc_reply *reply)
 {
-    struct peer_word *word = data;
+    struct coordinator_word *word = data;
 
     word->answered = reply->err == 0 && msg_status_reply_decode(reply->head, &word->status) == 0;
     one_came(word->gather);
@@ -101,7 +103,7 @@ static void on_status(void *data, const struct rpc_reply *reply)
 
 static void on_own_status(void *data, int err, const char *sentence, struct slice head)
 {
-    struct peer_word *word = data;
+    struct coordinator_word *word = data;
 
     (void)sentence;
     word->answered = err == 0 && msg_status_reply_decode(head, &word->status) == 0;
@@ -123,9 +125,12 @@ static void ask_peers(struct gather *gather, struct leader_link *link)
 {
     const struct dispatch *dispatch = link->dispatch;
 
-    for (uint32_t i = 0; i < dispatch->peer_count; i++) {
-        const struct dispatch_peer *peer = &dispatch->peers[i];
-        struct peer_word *word = &gather->words[i];
+    gather->count = dispatch->peer_count;
+    for (uint32_t i = 0; i < gather->count; i++)
+        gather->words[i].peer = dispatch->peers[i];
+    for (uint32_t i = 0; i < gather->count; i++) {
+        struct coordinator_word *word = &gather->words[i];
+        const struct dispatch_peer *peer = &word->peer;
 
         word->gather = gather;
         if (peer->id == dispatch->self) {

@@ -149,5 +149,9 @@ int health_answer(const struct state *state, const struct msg_heartbeat *message
             reply->dropped[reply->dropped_count++] = message->tablets[i];
     reply->txn_low_water = state->txn_low_water;
     reply->closed_us = state->stamp_us;
+    for (uint32_t i = 0; i < state->coordinators.count; i++)
+        if (state->coordinators.list[i].standing == COORDINATOR_VOTES)
+            memcpy(reply->coordinators[reply->coordinator_count++], state->coordinators.list[i].rpc,
+                   ADDRESS_BYTES);
     return 0;
 }

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "common/model/ids.h"
 #include "coordinator/state/command.h"
 #include "coordinator/state/state.h"
 
@@ -24,6 +25,27 @@ struct consensus_request {
     int err;
     uint64_t closes_us;
     uint64_t due_us;
+};
+
+/* A server in raft's configuration, and its part there. */
+enum consensus_role { CONSENSUS_SPARE = 1, CONSENSUS_STANDBY = 2, CONSENSUS_VOTER = 3 };
+struct consensus_server {
+    uint64_t id;
+    enum consensus_role role;
+    uint64_t match_index; /* on the leader: up to here it has stored the log; elsewhere 0 */
+};
+struct consensus_servers {
+    uint32_t count;
+    bool changing;       /* a change is under way: none can begin */
+    uint64_t last_index; /* of the own log */
+    struct consensus_server list[COORDINATORS_MAX];
+};
+/* One step of a change of the configuration. */
+enum consensus_step {
+    CONSENSUS_STEP_ADD = 1, /* as a spare, which gets nothing */
+    CONSENSUS_STEP_STANDBY, /* gets the log */
+    CONSENSUS_STEP_VOTER,
+    CONSENSUS_STEP_REMOVE
 };
 
 struct consensus {
@@ -52,6 +74,16 @@ struct consensus_ops {
     /* elapsed_ms of the state plus what has passed since the last batch, on this leader's monotonic
      * clock. */
     uint64_t (*elapsed_ms)(const struct consensus *consensus);
+    /* Raft's configuration as it is now, a change that is not yet committed included. */
+    void (*servers)(const struct consensus *consensus, struct consensus_servers *servers);
+    /* Begins a step; how far it came is seen in servers(). address: of its raft port, for ADD. 0,
+     * TG_NOT_LEADER, TG_BUSY (a change or a transfer is under way), TG_EXISTS, TG_NOT_FOUND,
+     * TG_INVALID (it has that role already), TG_NOSPACE. */
+    int (*step)(struct consensus *consensus, enum consensus_step step, uint64_t id,
+                const char *address);
+    /* Begins to hand the leadership over: to that voter, or to whom it fits best (0). 0,
+     * TG_NOT_LEADER, TG_BUSY, TG_NOT_FOUND (no such voter). */
+    int (*transfer)(struct consensus *consensus, uint64_t id);
 };
 
 /* What consensus tells: at most one observer, set before start. */

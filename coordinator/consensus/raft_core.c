@@ -107,6 +107,9 @@ static const struct consensus_ops core_ops = {
     .state = core_state,
     .now_us = core_now_us,
     .elapsed_ms = core_elapsed_ms,
+    .servers = raft_members_servers,
+    .step = raft_members_step,
+    .transfer = raft_members_transfer,
 };
 
 /* ---- what the state machine asks ---- */

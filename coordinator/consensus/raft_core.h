@@ -35,6 +35,8 @@ struct raft_core_options {
     uint32_t snapshot_entries; /* the same in entries; 0: RAFT_FSM_SNAPSHOT_ENTRIES_MAX */
     struct clock *clock;
     struct consensus_observer observer;
+    /* Whether another voter is fit to lead, as far as known; NULL: all are. */
+    bool (*fit)(void *data, uint64_t id);
     void (*wake)(void *data); /* raft_core_turn is due; may come from inside raft */
     void (*fatal)(void *data, const char *why); /* the process must end */
     void *data;
@@ -66,6 +68,12 @@ struct raft_core {
     bool barrier_busy;
     struct raft_core_entry entries[PROPOSER_WINDOW_MAX];
     struct raft_guard guard; /* raft.data points to it */
+    /* raft keeps both past their callbacks for a moment, so they live as long as the core. */
+    struct raft_change change;
+    struct raft_transfer transfer;
+    bool transferring;
+    void (*transfer_done)(void *data, int err);
+    void *transfer_data;
     uint64_t times_led;
 };
 
@@ -86,6 +94,18 @@ void raft_core_close(struct raft_core *core);
 void raft_core_set_room(struct raft_core *core, enum proposer_room room);
 /* Monotonic age of the oldest entry in flight in microseconds; 0 if there is none. */
 uint64_t raft_core_flight_us(const struct raft_core *core);
+
+/* Hands leadership to another voter (id 0: the fittest). done comes later from a callback of raft:
+ * 0 if another leads then, TG_UNREACHABLE if nobody took over within an election timeout; or from
+ * inside with why it cannot even begin: TG_NOT_LEADER, TG_BUSY, TG_NOT_FOUND. */
+void raft_core_transfer(struct raft_core *core, uint64_t id, void (*done)(void *data, int err),
+                        void *data);
+
+/* What consensus_ops has of members (raft_members.c). */
+void raft_members_servers(const struct consensus *consensus, struct consensus_servers *servers);
+int raft_members_step(struct consensus *consensus, enum consensus_step step, uint64_t id,
+                      const char *address);
+int raft_members_transfer(struct consensus *consensus, uint64_t id);
 
 /* r->data of the library's struct. */
 static inline struct raft_core *raft_core_of(const struct raft *raft)

@@ -14,9 +14,10 @@
 enum {
     RAFT_LINK_IDENTITY_MAGIC = 0x49524754, /* "TGRI" */
     RAFT_LINK_VERDICT_MAGIC = 0x56524754,  /* "TGRV" */
-    RAFT_LINK_VERSION = 1,
-    RAFT_LINK_PROVED_BYTES = 2 * AUTH_NONCE_BYTES + 16,
-    RAFT_LINK_PROOF_AT = 24
+    RAFT_LINK_VERSION = 2,
+    RAFT_LINK_PROVED_BYTES = 2 * AUTH_NONCE_BYTES + 16 + ADDRESS_BYTES,
+    RAFT_LINK_ADDRESS_AT = 24,
+    RAFT_LINK_PROOF_AT = RAFT_LINK_ADDRESS_AT + ADDRESS_BYTES
 };
 
 /* ---- life ---- */
@@ -117,12 +118,13 @@ static void raft_link_send(struct raft_link *link, struct buf *out)
 }
 
 static void raft_link_prove(const struct raft_link *link, uint64_t from, uint64_t to,
-                            unsigned char proof[AUTH_PROOF_BYTES])
+                            const void *address, unsigned char proof[AUTH_PROOF_BYTES])
 {
     uint8_t proved[RAFT_LINK_PROVED_BYTES];
     memcpy(proved, link->hello.nonces, 2 * AUTH_NONCE_BYTES);
     store_u64le(proved + 2 * AUTH_NONCE_BYTES, from);
     store_u64le(proved + 2 * AUTH_NONCE_BYTES + 8, to);
+    memcpy(proved + 2 * AUTH_NONCE_BYTES + 16, address, ADDRESS_BYTES);
     auth_prove(link->secret, "raft identity", proved, sizeof proved, proof);
 }
 
@@ -130,11 +132,12 @@ static void raft_link_send_identity(struct raft_link *link)
 {
     struct buf out = BUF_INIT;
     unsigned char proof[AUTH_PROOF_BYTES];
-    raft_link_prove(link, link->from, link->to, proof);
+    raft_link_prove(link, link->from, link->to, link->address, proof);
     buf_append_u32le(&out, RAFT_LINK_IDENTITY_MAGIC);
     buf_append_u32le(&out, RAFT_LINK_VERSION);
     buf_append_u64le(&out, link->from);
     buf_append_u64le(&out, link->to);
+    buf_append(&out, link->address, sizeof link->address);
     buf_append(&out, proof, sizeof proof);
     raft_link_send(link, &out);
     buf_close(&out);
@@ -151,12 +154,16 @@ static int raft_link_judge(struct raft_link *link, const char **why)
         return TG_CORRUPT;
     if (load_u32le(m + 4) != RAFT_LINK_VERSION)
         return TG_UNSUPPORTED;
-    raft_link_prove(link, from, to, proof);
+    raft_link_prove(link, from, to, m + RAFT_LINK_ADDRESS_AT, proof);
     *why = "the identity's proof is wrong";
     if (!auth_equal(proof, sizeof proof, m + RAFT_LINK_PROOF_AT, AUTH_PROOF_BYTES))
         return TG_DENIED;
+    *why = "the identity's address is too long";
+    if (m[RAFT_LINK_ADDRESS_AT + ADDRESS_BYTES - 1] != 0)
+        return TG_CORRUPT;
     link->from = from;
     link->to = to;
+    memcpy(link->address, m + RAFT_LINK_ADDRESS_AT, ADDRESS_BYTES);
     *why = "this server is not expected here";
     return link->check_identity(link, from, to);
 }

@@ -14,7 +14,7 @@
 #include "common/net/rpc_hello.h"
 
 enum {
-    RAFT_LINK_IDENTITY_BYTES = 56,
+    RAFT_LINK_IDENTITY_BYTES = 120,
     RAFT_LINK_VERDICT_BYTES = 8,
     RAFT_LINK_WHY_BYTES = 160,
     RAFT_LINK_IN_BYTES = 256 /* read at once; nothing on a link is longer before it is raft's */
@@ -29,7 +29,8 @@ struct raft_link {
     void (*on_end)(struct raft_link *link, struct uv_stream_s *stream);
     int (*check_identity)(struct raft_link *link, uint64_t from, uint64_t to); /* 0 or TG_REFUSED */
     struct raft_uv_connect *request;
-    uint64_t from, to; /* set by the owner when connecting, by the peer when accepting */
+    uint64_t from, to;           /* set by the owner when connecting, by the peer when accepting */
+    char address[ADDRESS_BYTES]; /* the same: where from is reached */
 
     /* After a failure. */
     int err;

@@ -35,7 +35,6 @@ struct raft_node {
     struct loop *loop;
     struct raft_node_options options;
     char *dir;
-    struct raft_transport_server servers[RAFT_NODE_SERVERS_MAX];
     struct raft_transport *transport;
     struct loop_turn_hook hook;
     struct loop_timer *watch; /* disk and flight */
@@ -48,10 +47,6 @@ struct raft_node {
     bool closing;
     void (*closed)(void *data);
     void *closed_data;
-    struct raft_transfer transfer;
-    bool transferring;
-    void (*transfer_done)(void *data, int err);
-    void *transfer_data;
 };
 
 void raft_node_options_init(struct raft_node_options *options)
@@ -201,18 +196,28 @@ static const char *node_own_address(const struct raft_node_options *options)
 static int node_open_transport(struct raft_node *node, struct tg_errmsg *msg)
 {
     const struct raft_node_options *options = &node->options;
-    for (uint32_t i = 0; i < options->server_count; i++) {
-        node->servers[i].id = options->servers[i].id;
-        memcpy(node->servers[i].address, options->servers[i].address, ADDRESS_BYTES);
-    }
     struct raft_transport_options transport = {
         .secret = options->cluster_secret,
         .listen_address =
             options->listen_address != NULL ? options->listen_address : node_own_address(options),
-        .servers = node->servers,
-        .server_count = options->server_count,
+        .own_address = node_own_address(options),
     };
-    return raft_transport_open(node->loop, &transport, &node->transport, msg);
+    int err = raft_transport_open(node->loop, &transport, &node->transport, msg);
+    if (err == 0)
+        raft_node_set_servers(node, options->servers, options->server_count, 0);
+    return err;
+}
+
+void raft_node_set_servers(struct raft_node *node, const struct raft_node_server *servers,
+                           uint32_t count, uint64_t next_id)
+{
+    struct raft_transport_server list[RAFT_TRANSPORT_SERVERS_MAX];
+    TG_CHECK(count <= RAFT_TRANSPORT_SERVERS_MAX);
+    for (uint32_t i = 0; i < count; i++) {
+        list[i].id = servers[i].id;
+        memcpy(list[i].address, servers[i].address, ADDRESS_BYTES);
+    }
+    raft_transport_set_servers(node->transport, list, count, next_id);
 }
 
 /* raft_init on a fresh backend, a few times: its probe of the disk can fail by chance. */
@@ -346,7 +351,7 @@ int raft_node_open(struct loop *loop, const struct raft_node_options *options, s
     bool bootstrap = false;
     err = raft_dir_prepare(dir, msg);
     if (err == 0)
-        err = raft_dir_admit(dir, options->bootstrap, &bootstrap, msg);
+        err = options->join ? 0 : raft_dir_admit(dir, options->bootstrap, &bootstrap, msg);
     if (err == 0)
         err = node_open_timers(node, msg);
     if (err == 0)
@@ -382,44 +387,12 @@ struct consensus *raft_node_consensus(struct raft_node *node)
 
 /* ---- handing over ---- */
 
-static void node_end_transfer(struct raft_node *node, int err)
-{
-    void (*done)(void *data, int err) = node->transfer_done;
-    node->transfer_done = NULL;
-    if (done != NULL)
-        done(node->transfer_data, err);
-}
-
-static void node_on_transferred(struct raft_transfer *transfer)
-{
-    struct raft_node *node = transfer->data;
-    raft_id leader = 0;
-    const char *address = NULL;
-    node->transferring = false;
-    if (!node->closing)
-        raft_leader(&node->core.raft, &leader, &address);
-    bool moved = leader != 0 && leader != node->options.id;
-    log_info("raft", "transfer ended leader=%lu", (unsigned long)leader);
-    node_wake(node);
-    node_end_transfer(node, moved ? 0 : TG_UNREACHABLE);
-}
-
 void raft_node_transfer(struct raft_node *node, void (*done)(void *data, int err), void *data)
 {
-    int err = TG_NOT_LEADER;
-    /* raft keeps the request past its callback for a moment, so it lives as long as the node. */
-    if (!node->closing && !node->transferring && raft_state(&node->core.raft) == RAFT_LEADER) {
-        node->transfer.data = node;
-        int rc = raft_transfer(&node->core.raft, &node->transfer, 0, node_on_transferred);
-        err = rc == 0 ? 0 : raft_err(rc);
-        node->transferring = rc == 0;
-    }
-    if (err != 0) {
-        done(data, err);
-        return;
-    }
-    node->transfer_done = done;
-    node->transfer_data = data;
+    if (node->closing)
+        done(data, TG_NOT_LEADER);
+    else
+        raft_core_transfer(&node->core, 0, done, data);
 }
 
 /* ---- closing ---- */

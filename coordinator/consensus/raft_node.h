@@ -26,8 +26,9 @@ struct raft_node_options {
     const char *listen_address; /* host:port; NULL: this server's address in the list. Port 0 is for
                                    tests */
     uint32_t server_count;
-    struct raft_node_server servers[RAFT_NODE_SERVERS_MAX]; /* all voters, this one included */
+    struct raft_node_server servers[RAFT_NODE_SERVERS_MAX]; /* known so far, this one included */
     bool bootstrap;             /* form a new cluster if the directory is empty */
+    bool join;                  /* start from an empty directory: the log has admitted it */
     const char *cluster_secret; /* must outlive the node */
     unsigned election_timeout_ms;
     unsigned heartbeat_ms;
@@ -56,6 +57,10 @@ int raft_node_open(struct loop *loop, const struct raft_node_options *options, s
                    struct tg_errmsg *msg);
 /* Loads log and snapshot (blocking) and takes part. On failure the node must still be closed. */
 int raft_node_start(struct raft_node *node, struct tg_errmsg *msg);
+/* Who is known from now on, this server included; ids below next_id that are not among them were
+ * members once and are refused. At most RAFT_TRANSPORT_SERVERS_MAX. */
+void raft_node_set_servers(struct raft_node *node, const struct raft_node_server *servers,
+                           uint32_t count, uint64_t next_id);
 struct consensus *raft_node_consensus(struct raft_node *node);
 
 /* Hands leadership to another voter: for a graceful stop. done comes later on the loop: 0 if

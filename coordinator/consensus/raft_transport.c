@@ -18,6 +18,10 @@ struct raft_transport {
     struct raft_uv_transport uv; /* uv.impl is this */
     struct loop *loop;
     struct raft_transport_options options;
+    char own_address[ADDRESS_BYTES];
+    struct raft_transport_server servers[RAFT_TRANSPORT_SERVERS_MAX];
+    uint32_t server_count;
+    uint64_t next_id;
     uint64_t id;
     uv_tcp_t listener;
     uint16_t port;
@@ -69,17 +73,27 @@ static void raft_transport_shut(struct raft_transport *transport)
 static const struct raft_transport_server *
 raft_transport_find(const struct raft_transport *transport, uint64_t id)
 {
-    for (uint32_t i = 0; i < transport->options.server_count; i++)
-        if (transport->options.servers[i].id == id)
-            return &transport->options.servers[i];
+    for (uint32_t i = 0; i < transport->server_count; i++)
+        if (transport->servers[i].id == id)
+            return &transport->servers[i];
     return NULL;
+}
+
+void raft_transport_set_servers(struct raft_transport *transport,
+                                const struct raft_transport_server *servers, uint32_t count,
+                                uint64_t next_id)
+{
+    TG_CHECK(count <= RAFT_TRANSPORT_SERVERS_MAX);
+    memcpy(transport->servers, servers, count * sizeof *servers);
+    transport->server_count = count;
+    transport->next_id = next_id;
 }
 
 static int raft_transport_check_identity(struct raft_link *link, uint64_t from, uint64_t to)
 {
     const struct raft_transport *transport = link->owner;
-    if (to != transport->id || from == transport->id ||
-        raft_transport_find(transport, from) == NULL) {
+    if (to != transport->id || from == transport->id || from == 0 ||
+        (from < transport->next_id && raft_transport_find(transport, from) == NULL)) {
         log_warn("raft", "identity refused peer=%s from=%lu to=%lu here=%lu", link->peer,
                  (unsigned long)from, (unsigned long)to, (unsigned long)transport->id);
         return TG_REFUSED;
@@ -139,7 +153,8 @@ static void raft_transport_on_link(struct raft_link *link, struct uv_stream_s *s
         if (stream != NULL) {
             const struct raft_transport_server *server = raft_transport_find(transport, link->from);
             transport->stats.accepted++;
-            transport->accepted(&transport->uv, link->from, server->address, stream);
+            transport->accepted(&transport->uv, link->from,
+                                server != NULL ? server->address : link->address, stream);
         } else {
             raft_transport_count(transport, link);
         }
@@ -164,6 +179,8 @@ static struct raft_link *raft_transport_new_link(struct raft_transport *transpor
     if (link == NULL)
         return NULL;
     link->owner = transport;
+    if (!accepting)
+        memcpy(link->address, transport->own_address, sizeof link->address);
     link->on_end = raft_transport_on_link;
     link->check_identity = raft_transport_check_identity;
     link->next = transport->links;
@@ -267,6 +284,7 @@ int raft_transport_open(struct loop *loop, const struct raft_transport_options *
         return tg_fail(msg, TG_NOMEM, "no memory for raft's transport");
     transport->loop = loop;
     transport->options = *options;
+    snprintf(transport->own_address, sizeof transport->own_address, "%s", options->own_address);
     transport->uv.version = 1;
     transport->uv.impl = transport;
     transport->uv.init = raft_transport_init;

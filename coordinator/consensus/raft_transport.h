@@ -5,13 +5,17 @@
  *
  *   connecting side                         accepting side
  *     ◀──── hello (common/net/rpc_hello, service "raft") ────▶
- *     identity, 56 bytes ─────────────────────▶
+ *     identity, 120 bytes ────────────────────▶
  *     ◀───────────────────────── verdict, 8 bytes
  *     raft's messages ────────────────────────▶
  *
- *   identity, little-endian: magic "TGRI" u32, version 1 u32, from u64, to u64, and
- *   HMAC-SHA256(secret, "raft identity", nonces of the hello, from, to) in 32 bytes.
+ *   identity, little-endian: magic "TGRI" u32, version 2 u32, from u64, to u64, the address of
+ *   from's raft port (64 bytes, zeros behind it), and HMAC-SHA256(secret, "raft identity", nonces of
+ *   the hello, from, to, address) in 32 bytes.
  *   verdict: magic "TGRV" u32, 0 or an enum tg_err as u32.
+ *
+ * A server that is not known here, but proves the secret, is taken for a newer member, which has
+ * said where it is; one that was a member and is none any more is refused.
  *
  * raft uses each link in one direction, so two servers have two links. */
 #ifndef TG_COORDINATOR_CONSENSUS_RAFT_TRANSPORT_H
@@ -27,7 +31,8 @@
 enum {
     RAFT_TRANSPORT_CONNECT_MS_MAX = 2000, /* connect, hello and verdict together */
     RAFT_TRANSPORT_ACCEPT_MS_MAX = 5000,  /* hello and identity of a connection that came in */
-    RAFT_TRANSPORT_PENDING_MAX = 64       /* connections that have not proven themselves yet */
+    RAFT_TRANSPORT_SERVERS_MAX = 2 * COORDINATORS_MAX, /* named by the options and by the log */
+    RAFT_TRANSPORT_PENDING_MAX = 64 /* connections that have not proven themselves yet */
 };
 
 struct raft_transport_server {
@@ -38,9 +43,7 @@ struct raft_transport_server {
 struct raft_transport_options {
     const char *secret;         /* the cluster's; must outlive the transport */
     const char *listen_address; /* host:port; port 0 is for tests */
-    /* All of the cluster, this one included; outlive it too. */
-    const struct raft_transport_server *servers;
-    uint32_t server_count;
+    const char *own_address;    /* told to peers that do not know this server; copied */
 };
 
 struct raft_transport;
@@ -56,6 +59,10 @@ struct raft_transport_stats {
  * TG_INVALID, TG_NOMEM. */
 int raft_transport_open(struct loop *loop, const struct raft_transport_options *options,
                         struct raft_transport **out, struct tg_errmsg *msg);
+/* All that are known, this one included; copied. Any other id below next_id was a member once. */
+void raft_transport_set_servers(struct raft_transport *transport,
+                                const struct raft_transport_server *servers, uint32_t count,
+                                uint64_t next_id);
 uint16_t raft_transport_port(const struct raft_transport *transport);
 /* What raft_uv_init takes. */
 struct raft_uv_transport *raft_transport_uv(struct raft_transport *transport);

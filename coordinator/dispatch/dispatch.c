@@ -42,6 +42,10 @@ static void call_status(struct dispatch *dispatch, dispatch_done *done, void *da
     reply.term = ops->term(dispatch->consensus);
     reply.applied_index = ops->applied_index(dispatch->consensus);
     reply.last_stamp_us = state->stamp_us;
+    reply.wall_us = clock_wall_us(dispatch->clock);
+    reply.room = dispatch->room;
+    reply.disk_free_bytes = dispatch->disk_free_bytes;
+    members_infos(&state->coordinators, &reply.coordinators);
     msg_status_reply_encode(&reply, &head);
     done(data, head.err, "", slice_of(head.data, head.len));
     buf_close(&head);
@@ -129,6 +133,10 @@ void dispatch_call(struct dispatch *dispatch, uint16_t type, struct slice head, 
         break;
     case MSG_HEARTBEAT:
         err = dispatch_member_heartbeat(dispatch, head, done, data);
+        break;
+    case MSG_COORDINATOR:
+        err = dispatch->members != NULL ? members_call(dispatch->members, head, done, data)
+                                        : TG_UNSUPPORTED;
         break;
     case MSG_TXN_BEGIN:
         err = call_begin(dispatch, head, done, data);

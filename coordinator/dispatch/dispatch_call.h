@@ -9,16 +9,17 @@
 #include "common/base/clock.h"
 #include "coordinator/cluster/health.h"
 #include "coordinator/consensus/consensus.h"
+#include "coordinator/members/members_call.h"
 #include "coordinator/query/query_waits.h"
 #include "coordinator/txn/txn_manager.h"
 
-/* Where the coordinators are: from the options. */
+/* Where the coordinators are: from the options and the replicated list. */
 struct dispatch_peer {
     uint64_t id;
     char rpc[ADDRESS_BYTES];
     char http[ADDRESS_BYTES];
 };
-enum { DISPATCH_PEERS_MAX = 9 };
+enum { DISPATCH_PEERS_MAX = 2 * COORDINATORS_MAX };
 
 struct dispatch {
     struct consensus *consensus;
@@ -26,6 +27,9 @@ struct dispatch {
     struct health *health;
     struct clock *clock;
     struct query_waits *waits;
+    struct members_calls *members; /* NULL: MSG_COORDINATOR is not supported */
+    enum status_room room;         /* of this node's disk, kept up to date */
+    uint64_t disk_free_bytes;
     uint64_t self;
     uint32_t peer_count;
     struct dispatch_peer peers[DISPATCH_PEERS_MAX];

@@ -12,7 +12,8 @@ static void answer(void *data, int err, const char *sentence, struct slice head)
 static void answer_early(const struct rpc_handlers *handlers, struct rpc_request *request)
 {
     struct msg_status_reply reply = {.coordinator = handlers->dispatch->self,
-                                     .phase = handlers->phase};
+                                     .phase = handlers->phase,
+                                     .nonce = handlers->nonce};
     struct buf head = BUF_INIT;
 
     msg_status_reply_encode(&reply, &head);

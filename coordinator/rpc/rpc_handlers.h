@@ -12,6 +12,7 @@
 struct rpc_handlers {
     struct dispatch *dispatch;
     enum status_phase phase; /* before STATUS_SERVES only MSG_STATUS is answered */
+    uint64_t nonce;          /* of the directory, while phase is STATUS_JOINS */
     bool knows_uuid_later;   /* the directory is of a cluster whose uuid is not applied yet: until
                                 then MSG_STATUS is not answered, lest it be read as "no cluster" */
 };

@@ -104,6 +104,18 @@ void placement_spread(uint64_t *turn, const node_id *candidates, uint32_t count,
 int members_register(struct state *state, const struct command_register *command,
                      struct apply_result *result);
 
+/* ---- coordinators ---- */
+int coordinators_found(struct state *state, const struct command_coordinator *command,
+                       struct apply_result *result);
+int coordinators_add(struct state *state, const struct command_coordinator *command,
+                     struct apply_result *result);
+int coordinators_promote(struct state *state, const struct command_coordinator *command,
+                         struct apply_result *result);
+int coordinators_drop(struct state *state, const struct command_coordinator *command,
+                      struct apply_result *result);
+int coordinators_gone(struct state *state, const struct command_coordinator *command,
+                      struct apply_result *result);
+
 /* ---- transactions: the table ---- */
 void txn_table_close(struct txn_table *txns);
 /* A new PREPARE transaction with the next id; the database counts it. */
@@ -201,8 +213,14 @@ int txn_fail_not_found(txn_id txn, struct tg_errmsg *msg);
 int txn_fail_state(const struct txn *txn, struct tg_errmsg *msg);
 
 /* ---- snapshot parts ---- */
-/* Formats that are read; the last one is written. 1 had no catching replicas, 2 no statements. */
-enum { SNAPSHOT_FORMAT_V1 = 1, SNAPSHOT_FORMAT_V2 = 2, SNAPSHOT_FORMAT = 3 };
+/* Formats that are read; the last one is written. 1 had no catching replicas, 2 no statements, 3 no
+ * coordinators. */
+enum {
+    SNAPSHOT_FORMAT_V1 = 1,
+    SNAPSHOT_FORMAT_V2 = 2,
+    SNAPSHOT_FORMAT_V3 = 3,
+    SNAPSHOT_FORMAT = 4
+};
 void catalog_encode(const struct catalog *catalog, struct buf *out);
 int catalog_decode(struct cursor *cursor, uint32_t format, struct catalog *catalog);
 void txn_encode(const struct txn *txn, struct buf *out);

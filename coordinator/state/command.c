@@ -199,6 +199,16 @@ static void encode_replica(const struct command_replica *command, struct buf *ou
     mp_uint(out, command->version);
 }
 
+static void encode_coordinator(const struct command_coordinator *command, struct buf *out)
+{
+    mp_array(out, 5);
+    mp_uint(out, command->id);
+    mp_uint(out, command->nonce);
+    mp_str(out, command->raft);
+    mp_str(out, command->rpc);
+    mp_str(out, command->http);
+}
+
 static void encode_forget(const struct command_forget *command, struct buf *out)
 {
     mp_array(out, command->count);
@@ -257,6 +267,13 @@ void command_encode(const struct command *command, struct buf *out)
         return;
     case COMMAND_FORGET:
         encode_forget(&command->forget, out);
+        return;
+    case COMMAND_COORDINATOR_FOUND:
+    case COMMAND_COORDINATOR_ADD:
+    case COMMAND_COORDINATOR_PROMOTE:
+    case COMMAND_COORDINATOR_DROP:
+    case COMMAND_COORDINATOR_GONE:
+        encode_coordinator(&command->coordinator, out);
         return;
     }
     TG_UNREACHABLE();

@@ -44,7 +44,13 @@ enum command_type {
     COMMAND_REPLICA_LACKS = 31,  /* the same as BEHIND, by the version: data that was bound is
                                     damaged or gone */
     COMMAND_REPLICA_CATCH = 32,  /* a replica that is behind is written to again */
-    COMMAND_REPLICA_HEALED = 33  /* a replica that is catching has bound all it missed */
+    COMMAND_REPLICA_HEALED = 33, /* a replica that is catching has bound all it missed */
+    /* The coordinators themselves (coordinators.h). */
+    COMMAND_COORDINATOR_FOUND = 40, /* one that raft's configuration has is written into the list */
+    COMMAND_COORDINATOR_ADD = 41,
+    COMMAND_COORDINATOR_PROMOTE = 42, /* it has caught up: it shall vote */
+    COMMAND_COORDINATOR_DROP = 43,
+    COMMAND_COORDINATOR_GONE = 44 /* raft's configuration has it no longer */
 };
 
 /* Who asked: the same triple gives the same transaction (rule 7). node 0 = a client through
@@ -149,6 +155,13 @@ struct command_forget {
     uint32_t count;
     txn_id *txns; /* owned */
 };
+struct command_coordinator { /* COORDINATOR_*: PROMOTE, DROP and GONE name the id alone */
+    uint64_t id;
+    uint64_t nonce; /* ADD: of the directory that joins */
+    char raft[ADDRESS_BYTES];
+    char rpc[ADDRESS_BYTES];
+    char http[ADDRESS_BYTES];
+};
 struct command_cluster_init {
     char uuid[UUID_BYTES];
 };
@@ -169,6 +182,7 @@ struct command {
         struct command_behind behind;
         struct command_replica replica;
         struct command_forget forget;
+        struct command_coordinator coordinator;
     };
 };
 

@@ -219,6 +219,16 @@ static void decode_forget(struct cursor *cursor, struct command_forget *command)
     }
 }
 
+static void decode_coordinator(struct cursor *cursor, struct command_coordinator *command)
+{
+    mp_expect_array(cursor, 5);
+    command->id = mp_read_uint_max(cursor, UINT32_MAX);
+    command->nonce = mp_read_uint(cursor);
+    READ_CSTR(cursor, command->raft);
+    READ_CSTR(cursor, command->rpc);
+    READ_CSTR(cursor, command->http);
+}
+
 static void decode_fields(struct cursor *cursor, struct command *command)
 {
     switch (command->type) {
@@ -269,6 +279,13 @@ static void decode_fields(struct cursor *cursor, struct command *command)
         return;
     case COMMAND_FORGET:
         decode_forget(cursor, &command->forget);
+        return;
+    case COMMAND_COORDINATOR_FOUND:
+    case COMMAND_COORDINATOR_ADD:
+    case COMMAND_COORDINATOR_PROMOTE:
+    case COMMAND_COORDINATOR_DROP:
+    case COMMAND_COORDINATOR_GONE:
+        decode_coordinator(cursor, &command->coordinator);
         return;
     }
     cursor_fail(cursor, TG_UNSUPPORTED);

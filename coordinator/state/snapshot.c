@@ -6,11 +6,13 @@
 #include "coordinator/state/apply.h"
 
 enum {
-    SNAPSHOT_PARTS = 6,
+    SNAPSHOT_PARTS = 7,
+    SNAPSHOT_PARTS_V3 = 6,
     SNAPSHOT_PARTS_V2 = 5,
     HEAD_FIELDS = 14,
     LIMIT_FIELDS = 6,
-    MEMBER_FIELDS = 7
+    MEMBER_FIELDS = 7,
+    COORDINATOR_FIELDS = 6
 };
 
 static void encode_head(const struct state *state, struct buf *out)
@@ -104,6 +106,46 @@ static void decode_members(struct cursor *cursor, struct members *members)
     }
 }
 
+static void encode_coordinators(const struct coordinators *coordinators, struct buf *out)
+{
+    mp_array(out, coordinators->count + 2);
+    mp_uint(out, coordinators->next_id);
+    mp_uint(out, coordinators->changes);
+    for (uint32_t i = 0; i < coordinators->count; i++) {
+        const struct coordinator_record *record = &coordinators->list[i];
+        mp_array(out, COORDINATOR_FIELDS);
+        mp_uint(out, record->id);
+        mp_uint(out, (uint64_t)record->standing);
+        mp_uint(out, record->nonce);
+        mp_str(out, record->raft);
+        mp_str(out, record->rpc);
+        mp_str(out, record->http);
+    }
+}
+
+static void decode_coordinators(struct cursor *cursor, struct coordinators *coordinators)
+{
+    uint32_t items = mp_read_array(cursor, COORDINATORS_MAX + 2);
+    if (items < 2)
+        cursor_fail(cursor, TG_CORRUPT);
+    coordinators->next_id = mp_read_uint_max(cursor, UINT32_MAX);
+    coordinators->changes = mp_read_uint(cursor);
+    for (uint32_t i = 2; cursor->err == 0 && i < items; i++) {
+        struct coordinator_record *record = &coordinators->list[coordinators->count];
+        mp_expect_array(cursor, COORDINATOR_FIELDS);
+        record->id = mp_read_uint_max(cursor, UINT32_MAX);
+        record->standing = (enum coordinator_standing)mp_read_uint_max(cursor, COORDINATOR_LEAVES);
+        record->nonce = mp_read_uint(cursor);
+        mp_read_cstr(cursor, record->raft, sizeof record->raft);
+        mp_read_cstr(cursor, record->rpc, sizeof record->rpc);
+        mp_read_cstr(cursor, record->http, sizeof record->http);
+        if (record->standing == 0 || record->id >= coordinators->next_id ||
+            (coordinators->count > 0 && record[-1].id >= record->id))
+            cursor_fail(cursor, TG_CORRUPT);
+        coordinators->count++;
+    }
+}
+
 void state_encode(const struct state *state, struct buf *out)
 {
     mp_array(out, SNAPSHOT_PARTS);
@@ -113,6 +155,14 @@ void state_encode(const struct state *state, struct buf *out)
     catalog_encode(&state->catalog, out);
     txn_table_encode(&state->txns, out);
     statements_encode(&state->statements, out);
+    encode_coordinators(&state->coordinators, out);
+}
+
+static uint32_t parts_of(uint64_t format)
+{
+    return format <= SNAPSHOT_FORMAT_V2   ? SNAPSHOT_PARTS_V2
+           : format <= SNAPSHOT_FORMAT_V3 ? SNAPSHOT_PARTS_V3
+                                          : SNAPSHOT_PARTS;
 }
 
 int state_decode(struct state *state, struct slice bytes, struct tg_errmsg *msg)
@@ -121,9 +171,8 @@ int state_decode(struct state *state, struct slice bytes, struct tg_errmsg *msg)
     cursor_init(&cursor, bytes.data, bytes.len);
     uint32_t parts = mp_read_array(&cursor, UINT16_MAX);
     uint64_t format = mp_read_uint(&cursor);
-    uint32_t expected = format <= SNAPSHOT_FORMAT_V2 ? SNAPSHOT_PARTS_V2 : SNAPSHOT_PARTS;
     if (cursor.err == 0 &&
-        (format < SNAPSHOT_FORMAT_V1 || format > SNAPSHOT_FORMAT || parts != expected))
+        (format < SNAPSHOT_FORMAT_V1 || format > SNAPSHOT_FORMAT || parts != parts_of(format)))
         return tg_fail(msg, TG_UNSUPPORTED,
                        "the snapshot has format %llu, this program knows %d to %d",
                        (unsigned long long)format, SNAPSHOT_FORMAT_V1, SNAPSHOT_FORMAT);
@@ -136,6 +185,8 @@ int state_decode(struct state *state, struct slice bytes, struct tg_errmsg *msg)
         cursor_fail(&cursor, txn_table_decode(&cursor, state));
     if (cursor.err == 0 && format > SNAPSHOT_FORMAT_V2)
         statements_decode(&cursor, &state->statements);
+    if (cursor.err == 0 && format > SNAPSHOT_FORMAT_V3)
+        decode_coordinators(&cursor, &state->coordinators);
     int err = cursor_finish(&cursor);
     if (err != 0)
         return tg_fail(msg, err, "the snapshot cannot be read at byte %zu: %s", cursor.at,

@@ -170,6 +170,16 @@ static int apply(struct state *state, const struct command *command, struct appl
         return replica_healed(state, &command->replica, result);
     case COMMAND_FORGET:
         return txn_forget(state, &command->forget, result);
+    case COMMAND_COORDINATOR_FOUND:
+        return coordinators_found(state, &command->coordinator, result);
+    case COMMAND_COORDINATOR_ADD:
+        return coordinators_add(state, &command->coordinator, result);
+    case COMMAND_COORDINATOR_PROMOTE:
+        return coordinators_promote(state, &command->coordinator, result);
+    case COMMAND_COORDINATOR_DROP:
+        return coordinators_drop(state, &command->coordinator, result);
+    case COMMAND_COORDINATOR_GONE:
+        return coordinators_gone(state, &command->coordinator, result);
     }
     return tg_fail(&result->msg, TG_UNSUPPORTED, "unknown command %d", (int)command->type);
 }

@@ -12,6 +12,7 @@
 #include "common/base/err.h"
 #include "coordinator/state/catalog.h"
 #include "coordinator/state/command.h"
+#include "coordinator/state/coordinators.h"
 #include "coordinator/state/members.h"
 #include "coordinator/state/statements.h"
 #include "coordinator/state/txn_table.h"
@@ -39,6 +40,7 @@ struct state {
     uint64_t next_db, next_table, next_partition, next_tablet, next_txn, next_rowset;
     struct state_limits limits;
     struct members members;
+    struct coordinators coordinators;
     struct catalog catalog;
     struct txn_table txns;
     struct statements statements;

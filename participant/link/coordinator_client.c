@@ -69,12 +69,16 @@ int coordinator_client_open(struct loop *loop, const char *addresses, const char
     char *save = NULL;
     int err = 0;
 
-    if (c == NULL || copy == NULL) {
+    char *kept = strdup(secret);
+
+    if (c == NULL || copy == NULL || kept == NULL) {
         free(c);
         free(copy);
+        free(kept);
         return tg_fail(msg, TG_NOMEM, "no memory for the coordinators' connections");
     }
     c->loop = loop;
+    c->secret = kept;
     atomic_init(&c->references, 1);
     for (char *one = strtok_r(copy, ", ", &save); one != NULL && err == 0;
          one = strtok_r(NULL, ", ", &save)) {
@@ -100,8 +104,67 @@ int coordinator_client_open(struct loop *loop, const char *addresses, const char
 
 void coordinator_client_release(struct coordinator_client *client)
 {
-    if (atomic_fetch_sub(&client->references, 1) == 1)
+    if (atomic_fetch_sub(&client->references, 1) == 1) {
+        free(client->secret);
         free(client);
+    }
+}
+
+/* ---- whom there is to ask ---- */
+
+static int find_peer(const struct coordinator_client *c, const char *address)
+{
+    for (unsigned i = 0; i < c->count; i++)
+        if (strcmp(rpc_client_address(c->peers[i]), address) == 0)
+            return (int)i;
+    return -1;
+}
+
+static bool is_listed(const char (*addresses)[ADDRESS_BYTES], uint32_t count, const char *address)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (strcmp(addresses[i], address) == 0)
+            return true;
+    return false;
+}
+
+/* One that is not listed, does not lead, and is not being asked; -1 if there is none. */
+static int find_spare(const struct coordinator_client *c, const char (*addresses)[ADDRESS_BYTES],
+                      uint32_t count)
+{
+    for (unsigned i = 0; i < c->count; i++)
+        if (i != c->leader && !(c->searching && i == c->asking) &&
+            !is_listed(addresses, count, rpc_client_address(c->peers[i])))
+            return (int)i;
+    return -1;
+}
+
+bool coordinator_client_learn(struct coordinator_client *c, const char (*addresses)[ADDRESS_BYTES],
+                              uint32_t count)
+{
+    bool any = false;
+
+    for (uint32_t i = 0; i < count && !c->closing; i++) {
+        struct rpc_client *fresh;
+        struct rpc_client *old = NULL;
+
+        if (find_peer(c, addresses[i]) >= 0)
+            continue;
+        int at = c->count < COORDINATOR_PEERS_MAX ? (int)c->count : find_spare(c, addresses, count);
+        if (at < 0 || rpc_client_open(c->loop, addresses[i], c->secret, &fresh, NULL) != 0)
+            continue;
+        if ((unsigned)at == c->count)
+            c->count++;
+        else
+            old = c->peers[at];
+        c->peers[at] = fresh;
+        c->silent_until_ms[at] = 0;
+        any = true;
+        log_info("coordinator_client", "coordinator=%s", addresses[i]);
+        if (old != NULL)
+            rpc_client_close(old);
+    }
+    return any;
 }
 
 /* ---- ends ---- */

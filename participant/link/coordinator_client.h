@@ -4,14 +4,16 @@
 #ifndef TG_PARTICIPANT_LINK_COORDINATOR_CLIENT_H
 #define TG_PARTICIPANT_LINK_COORDINATOR_CLIENT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "common/base/buf.h"
 #include "common/base/err.h"
+#include "common/model/ids.h"
 #include "common/net/loop.h"
 #include "common/net/rpc.h"
 
-enum { COORDINATORS_MAX = 9, COORDINATOR_CALLS_MAX = 16384, COORDINATOR_ATTEMPT_MS = 5000 };
+enum { COORDINATOR_CALLS_MAX = 16384, COORDINATOR_ATTEMPT_MS = 5000 };
 
 struct coordinator_client;
 
@@ -19,6 +21,11 @@ struct coordinator_client;
  * TG_LIMIT, TG_NOMEM. */
 int coordinator_client_open(struct loop *loop, const char *addresses, const char *secret,
                             struct coordinator_client **client, struct tg_errmsg *msg);
+/* On the loop (or before it runs): these are the coordinators now. Those that are new are asked too
+ * from now on; those that are not among them still are, as long as there is room. True if one was
+ * new. */
+bool coordinator_client_learn(struct coordinator_client *client,
+                              const char (*addresses)[ADDRESS_BYTES], uint32_t count);
 /* On the loop. Ends what is under way with TG_CANCELED. */
 void coordinator_client_close(struct coordinator_client *client);
 

@@ -11,12 +11,15 @@
 
 struct call;
 
+enum { COORDINATOR_PEERS_MAX = 2 * COORDINATORS_MAX };
+
 struct coordinator_client {
     struct loop *loop;
+    char *secret;
     atomic_uint references; /* the owner, each waiting thread's posted call */
     bool closing;
     unsigned count;
-    struct rpc_client *peers[COORDINATORS_MAX];
+    struct rpc_client *peers[COORDINATOR_PEERS_MAX];
     struct call *calls;
     uint32_t call_count;
     bool leader_known;
@@ -27,7 +30,7 @@ struct coordinator_client {
     unsigned asking;
     unsigned asked; /* how many since the last pause */
     uint64_t search_pause_ms;
-    uint64_t silent_until_ms[COORDINATORS_MAX];
+    uint64_t silent_until_ms[COORDINATOR_PEERS_MAX];
     struct loop_timer *search_timer;
 };
 

@@ -286,9 +286,12 @@ static void on_heartbeat_answer(void *data, const struct rpc_reply *reply)
         fence(m, err, reply->message);
         return;
     }
-    if (err == 0)
+    if (err == 0) {
+        if (answer.coordinator_count > 0)
+            coordinator_client_learn(m->coordinators, answer.coordinators,
+                                     answer.coordinator_count);
         m->hooks.answered(m->hooks.data, &answer); /* may close */
-    else
+    } else
         log_warn("membership", "no_heartbeat_answer err=%s reason=%s", tg_err_name(err),
                  log_quote(reply->message));
     if (!ended(m))

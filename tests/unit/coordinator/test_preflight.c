@@ -75,6 +75,7 @@ static int setup(void **state)
 
         dispatch->self = i + 1;
         dispatch->consensus = f->scene.consensus;
+        dispatch->clock = clock_system();
         dispatch->peer_count = NODES;
         for (unsigned j = 0; j < NODES; j++) {
             dispatch->peers[j].id = j + 1;

@@ -9,15 +9,21 @@ CODEC_PLAIN(msg_status_reply)
 static void test_a_status_comes_back_as_it_went(void **state)
 {
     (void)state;
-    struct msg_status_reply reply = {.coordinator = 3,
-                                     .leader = 1,
-                                     .leader_rpc = "127.0.0.1:9020",
-                                     .leader_http = "127.0.0.1:8030",
-                                     .cluster_uuid = "6ecd8c99-4036-403d-bf84-cf8400f67836",
-                                     .term = 7,
-                                     .applied_index = 1ull << 40,
-                                     .last_stamp_us = UINT64_MAX,
-                                     .phase = STATUS_READY};
+    struct msg_status_reply reply = {
+        .coordinator = 3,
+        .leader = 1,
+        .leader_rpc = "127.0.0.1:9020",
+        .leader_http = "127.0.0.1:8030",
+        .cluster_uuid = "6ecd8c99-4036-403d-bf84-cf8400f67836",
+        .term = 7,
+        .applied_index = 1ull << 40,
+        .last_stamp_us = UINT64_MAX,
+        .phase = STATUS_JOINS,
+        .nonce = 4711,
+        .wall_us = UINT64_MAX,
+        .room = STATUS_ROOM_NONE,
+        .disk_free_bytes = 17,
+        .coordinators = {.next_id = 5, .count = 1, .list = {{4, 2, "a:1", "a:2", "a:3"}}}};
     codec_check(&msg_status_reply_codec, &reply);
 }
 

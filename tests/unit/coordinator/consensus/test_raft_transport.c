@@ -26,6 +26,7 @@ struct side {
     struct raft_transport_server servers[2];
     uv_stream_t *stream; /* accepted or connected */
     uint64_t from;
+    char address[ADDRESS_BYTES]; /* of who was accepted */
     int status;
     bool done;
     bool closed;
@@ -41,7 +42,7 @@ static void on_accept(struct raft_uv_transport *uv, raft_id id, const char *addr
                       struct uv_stream_s *stream)
 {
     struct side *side = uv->data;
-    assert_string_equal(address, side->servers[id - 1].address);
+    snprintf(side->address, sizeof side->address, "%s", address);
     side->stream = stream;
     side->from = id;
     side->done = true;
@@ -65,8 +66,7 @@ static void open_side(struct fixture *fixture, struct side *side, raft_id id, co
 {
     struct raft_transport_options options = {.secret = secret,
                                              .listen_address = "127.0.0.1:0",
-                                             .servers = side->servers,
-                                             .server_count = 2};
+                                             .own_address = id == 1 ? "one:1" : "two:2"};
     struct tg_errmsg msg;
     memset(side, 0, sizeof *side);
     side->servers[0].id = 1;
@@ -90,6 +90,7 @@ static void open_both(struct fixture *fixture, const char *secret_a, const char 
                  raft_transport_port(fixture->a.transport));
         snprintf(side->servers[1].address, ADDRESS_BYTES, "127.0.0.1:%u",
                  raft_transport_port(fixture->b.transport));
+        raft_transport_set_servers(side->transport, side->servers, 2, 3);
     }
 }
 
@@ -238,6 +239,39 @@ static void test_a_link_meant_for_another_server_is_refused(void **state)
     close_both(&fixture);
 }
 
+static void test_a_member_that_is_none_any_more_is_refused(void **state)
+{
+    struct fixture fixture;
+    (void)state;
+    open_both(&fixture, "secret", "secret");
+    raft_transport_set_servers(fixture.a.transport, fixture.a.servers, 1, 3);
+    connect_b_to(&fixture, 1, fixture.b.servers[0].address);
+    run_until_connected(&fixture);
+    assert_int_equal(fixture.b.status, RAFT_NOCONNECTION);
+    assert_false(fixture.a.done);
+    for (int i = 0;
+         i < TURNS_MAX && raft_transport_stats(fixture.a.transport)->refused_identity == 0; i++)
+        turn(&fixture);
+    assert_int_equal(raft_transport_stats(fixture.a.transport)->refused_identity, 1);
+    close_both(&fixture);
+}
+
+static void test_a_newer_member_is_believed_and_says_where_it_is(void **state)
+{
+    struct fixture fixture;
+    (void)state;
+    open_both(&fixture, "secret", "secret");
+    raft_transport_set_servers(fixture.a.transport, fixture.a.servers, 1, 2);
+    connect_b_to(&fixture, 1, fixture.b.servers[0].address);
+    run_until_connected(&fixture);
+    assert_int_equal(fixture.b.status, 0);
+    while (!fixture.a.done)
+        turn(&fixture);
+    assert_int_equal(fixture.a.from, 2);
+    assert_string_equal(fixture.a.address, "two:2");
+    close_both(&fixture);
+}
+
 static int dial(uint16_t port)
 {
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -329,6 +363,8 @@ int main(void)
         cmocka_unit_test(test_the_first_bytes_of_raft_arrive_whole),
         cmocka_unit_test(test_another_secret_is_refused_and_counted),
         cmocka_unit_test(test_a_link_meant_for_another_server_is_refused),
+        cmocka_unit_test(test_a_member_that_is_none_any_more_is_refused),
+        cmocka_unit_test(test_a_newer_member_is_believed_and_says_where_it_is),
         cmocka_unit_test(test_garbage_closes_the_connection_and_is_counted),
         cmocka_unit_test(test_a_server_that_says_nothing_is_given_up),
         cmocka_unit_test(test_closing_ends_a_connect_that_is_under_way),

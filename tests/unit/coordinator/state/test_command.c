@@ -87,6 +87,18 @@ static void test_every_small_command_comes_back(void **state)
     check_round_trip(&failed);
     struct command behind = {.type = COMMAND_REPLICA_BEHIND, .behind = {1, 2, 3}};
     check_round_trip(&behind);
+    const enum command_type coordinators[] = {COMMAND_COORDINATOR_FOUND, COMMAND_COORDINATOR_ADD,
+                                              COMMAND_COORDINATOR_PROMOTE, COMMAND_COORDINATOR_DROP,
+                                              COMMAND_COORDINATOR_GONE};
+    for (size_t i = 0; i < sizeof coordinators / sizeof coordinators[0]; i++) {
+        struct command coordinator = {.type = coordinators[i],
+                                      .coordinator = {.id = 4,
+                                                      .nonce = UINT64_MAX,
+                                                      .raft = "10.0.0.4:9010",
+                                                      .rpc = "10.0.0.4:9020",
+                                                      .http = "10.0.0.4:8030"}};
+        check_round_trip(&coordinator);
+    }
     const enum command_type replicas[] = {COMMAND_REPLICA_LACKS, COMMAND_REPLICA_CATCH,
                                           COMMAND_REPLICA_HEALED};
     for (size_t i = 0; i < sizeof replicas / sizeof replicas[0]; i++) {

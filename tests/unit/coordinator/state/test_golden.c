@@ -114,6 +114,33 @@ static void tell_of_statements(struct state_builder *b)
     }
 }
 
+/* What came with format 4: the coordinators, one of each standing there can be. */
+static void tell_coordinators(struct state_builder *b)
+{
+    tell_of_statements(b);
+    const struct {
+        enum command_type type;
+        uint64_t id;
+    } told[] = {{COMMAND_COORDINATOR_FOUND, 1}, {COMMAND_COORDINATOR_FOUND, 2},
+                {COMMAND_COORDINATOR_ADD, 3},   {COMMAND_COORDINATOR_PROMOTE, 3},
+                {COMMAND_COORDINATOR_DROP, 2},  {COMMAND_COORDINATOR_GONE, 2},
+                {COMMAND_COORDINATOR_ADD, 5}};
+    for (size_t i = 0; i < sizeof told / sizeof told[0]; i++) {
+        struct command command = {.type = told[i].type};
+        struct command_coordinator *coordinator = &command.coordinator;
+        coordinator->id = told[i].id;
+        if (told[i].type == COMMAND_COORDINATOR_ADD)
+            coordinator->nonce = 4711;
+        if (told[i].type == COMMAND_COORDINATOR_FOUND || told[i].type == COMMAND_COORDINATOR_ADD) {
+            snprintf(coordinator->raft, ADDRESS_BYTES, "10.0.0.%u:9010", (unsigned)told[i].id);
+            snprintf(coordinator->rpc, ADDRESS_BYTES, "10.0.0.%u:9020", (unsigned)told[i].id);
+            snprintf(coordinator->http, ADDRESS_BYTES, "10.0.0.%u:8030", (unsigned)told[i].id);
+        }
+        assert_int_equal(state_builder_apply(b, &command), 0);
+    }
+    assert_int_equal(b->state.coordinators.count, 3);
+}
+
 static void check_log(void (*told)(struct state_builder *), const char *file)
 {
     static uint8_t bytes[FILE_MAX];
@@ -135,6 +162,7 @@ static void test_an_old_log_gives_the_state_that_it_gave(void **unused)
     check_log(tell, "commands-v1.bin");
     check_log(tell_more, "commands-v1-repair.bin");
     check_log(tell_of_statements, "commands-v1-statements.bin");
+    check_log(tell_coordinators, "commands-v1-coordinators.bin");
 }
 
 /* writes: the file is of the format that is written today. */
@@ -163,7 +191,8 @@ static void test_old_snapshots_open_to_the_same_state(void **unused)
     (void)unused;
     check_snapshot(tell, "snapshot-v1.bin", false);
     check_snapshot(tell_more, "snapshot-v2.bin", false);
-    check_snapshot(tell_of_statements, "snapshot-v3.bin", true);
+    check_snapshot(tell_of_statements, "snapshot-v3.bin", false);
+    check_snapshot(tell_coordinators, "snapshot-v4.bin", true);
 }
 
 int main(void)
