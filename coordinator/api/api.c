@@ -148,6 +148,12 @@ static void post_coordinators(void *ctx, struct http_exchange *exchange,
     api_coordinators(api_request_open(ctx, exchange), params->value[0]);
 }
 
+static void get_state(void *ctx, struct http_exchange *exchange, const struct http_params *params)
+{
+    (void)params;
+    api_state(api_request_open(ctx, exchange));
+}
+
 /* ---- statements ---- */
 
 static void run_statement(struct api_request *request)
@@ -231,6 +237,7 @@ static const struct http_route routes[] = {
     {"GET", "/api/backends", get_backends},
     {"GET", "/api/cluster", get_cluster},
     {"GET", "/api/coordinators", get_coordinators},
+    {"GET", "/api/state", get_state},
     {"POST", "/api/coordinators/{verb}", post_coordinators},
     {"POST", "/api/query/{cluster}/{db}", post_query},
     {"POST", "/api/query/{cluster}", post_query},

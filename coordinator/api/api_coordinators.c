@@ -3,6 +3,7 @@
  * the list as it is after them. */
 #include "coordinator/api/api_coordinators.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -142,4 +143,18 @@ void api_coordinators(struct api_request *request, const char *verb)
     }
     msg_coordinator_encode(&message, &head);
     api_request_call(request, MSG_COORDINATOR, &head, COORDINATORS_CALL_MS, answered);
+}
+
+/* Encodes the whole state: for comparing coordinators, not for every second. */
+void api_state(struct api_request *request)
+{
+    const struct consensus *consensus = request->api->link->dispatch->consensus;
+    struct buf json = BUF_INIT;
+
+    if (!api_request_authorize(request))
+        return;
+    buf_printf(&json, "{\"applied_index\":%" PRIu64 ",\"state_hash\":\"%016" PRIx64 "\"}",
+               consensus->ops->applied_index(consensus), state_hash(consensus_state(consensus)));
+    api_answer_data(request, slice_of(json.data, json.len));
+    buf_close(&json);
 }
