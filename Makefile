@@ -10,6 +10,8 @@
 #   make simulate   whole clusters on fake time, one a seed (SEEDS=1000, or SEEDS=7-7 for one of them)
 #   make chaos      a cluster under loads and misfortune (CHAOS="--rounds 10 --net", see --help)
 #   make powercut   power cuts on loop file systems under load (CUTS=20, root)
+#   make failpoints a kill at each named point, under load (FAILPOINT_KILLS=200 for more)
+#   make mutants    planted faults, each of which its test must find (MUTANTS="--only 3,12")
 #   make test-bare  the set-up and the demo in a fresh Debian 12 (root, a few minutes)
 #   make format     clang-format over the tree
 #   make clean      remove the builds (not build/deps);  make distclean: that, too
@@ -57,6 +59,15 @@ chaos: all
 powercut: all
 	@$(NINJA) tidegate_shim
 	@tests/powercut/powercut.py --bin build/bin --cuts $(CUTS) --disk-mb 16384 $(POWERCUT)
+
+.PHONY: failpoints mutants
+failpoints:
+	@scripts/setup build test
+	@JOBS=$(JOBS) scripts/test-all failpoints
+
+mutants:
+	@scripts/setup build test
+	@JOBS=$(JOBS) tests/mutants/mutants.py --build build-faults -DTIDEGATE_DEPS=$(CURDIR)/build/deps $(MUTANTS)
 
 bench:
 	@scripts/setup build demo

@@ -10,6 +10,7 @@
 
 #include "common/base/check.h"
 #include "common/base/log.h"
+#include "common/base/mutant.h"
 #include "common/net/http_answer.h"
 #include "common/net/tcp.h"
 
@@ -354,6 +355,9 @@ static void http_connection_on_end(struct http_connection *connection)
     if (!exchange->body_broken &&
         (connection->in.len > 0 || http_body_is_complete(&exchange->body)))
         return;
+    if ((MUTANT(20) && exchange->body.kind == HTTP_BODY_BY_LENGTH) ||
+        (MUTANT(21) && exchange->body.kind == HTTP_BODY_BY_CHUNKS))
+        http_connection_end_body(exchange);
     http_exchange_break_body(exchange, TG_CLOSED,
                              "the client closed the connection inside the body", 0);
     if (!exchange->answered)

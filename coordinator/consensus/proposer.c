@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/base/check.h"
+#include "common/base/mutant.h"
 
 enum {
     /* Header and padding of a batch, generously. */
@@ -257,7 +258,9 @@ struct proposer_batch *proposer_next(struct proposer *proposer, struct proposer_
                                      struct buf *out)
 {
     uint64_t stamp = proposer_now_us(proposer, 0, now);
-    if (stamp <= proposer->last_us)
+    if (MUTANT(23))
+        stamp = now.wall_us;
+    else if (stamp <= proposer->last_us)
         stamp = proposer->last_us + 1;
     struct proposer_batch *batch = proposer_free_batch(proposer);
     if (!proposer->leading || batch == NULL || !proposer_has_something(proposer, now, stamp))

@@ -6,7 +6,9 @@
 #include <string.h>
 
 #include "common/base/check.h"
+#include "common/base/failpoint.h"
 #include "common/base/log.h"
+#include "common/base/mutant.h"
 #include "coordinator/consensus/raft_err.h"
 
 enum { CORE_LAST_ROUNDS_MAX = 16 /* for callers that propose again when told of the end */ };
@@ -300,8 +302,14 @@ static void core_send(struct raft_core *core, struct raft_core_entry *entry,
     entry->batch = batch;
     entry->apply.data = entry;
     int rc = raft_apply(&core->raft, &entry->apply, &buffer, 1, core_on_apply);
-    if (rc == 0)
+    if (rc == 0) {
+        FAILPOINT("coord.commit_proposed");
+        if (MUTANT(2)) { /* told before anybody else has it */
+            proposer_applied(&core->proposer, batch, core->state.stamp_us);
+            entry->batch = NULL;
+        }
         return;
+    }
     entry->busy = false;
     entry->batch = NULL;
     if (core_is_refusal(rc)) {

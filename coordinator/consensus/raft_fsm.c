@@ -8,6 +8,7 @@
 #include "common/base/check.h"
 #include "common/base/checksum.h"
 #include "common/base/endian.h"
+#include "common/base/failpoint.h"
 #include "common/base/log.h"
 #include "coordinator/consensus/batch.h"
 #include "coordinator/consensus/raft_guard.h"
@@ -168,6 +169,7 @@ static int raft_fsm_snapshot(struct raft_fsm *fsm, struct raft_buffer *bufs[], u
     shell->snapshots_taken++;
     log_info("raft", "snapshot index=%lu bytes=%zu entries=%lu trailing=%lu", (unsigned long)index,
              list->len, (unsigned long)entries, (unsigned long)trailing);
+    FAILPOINT("snapshot.mid_write");
     return 0;
 }
 
@@ -191,6 +193,7 @@ static int raft_fsm_restore(struct raft_fsm *fsm, struct raft_buffer *buf)
     shell->applied = true;
     shell->snapshots_restored++;
     raft_fsm_begin_interval(shell, index);
+    FAILPOINT("snapshot.installed_before_segment_delete");
     raft_free(buf->base);
     return 0;
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/base/check.h"
+#include "common/base/mutant.h"
 #include "coordinator/query/query_call.h"
 
 uint64_t query_now_ms(const struct query_call *call)
@@ -104,7 +105,10 @@ void query_read(struct query_call *call,
 {
     call->print = print;
     call->request.done = barrier_passed;
-    consensus_barrier(call->context.consensus, 0, &call->request);
+    if (MUTANT(19))
+        barrier_passed(&call->request, 0, NULL);
+    else
+        consensus_barrier(call->context.consensus, 0, &call->request);
 }
 
 /* ---- which database, which table ---- */

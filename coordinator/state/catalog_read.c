@@ -5,6 +5,8 @@
 
 #include "coordinator/state/apply.h"
 
+#include "common/base/mutant.h"
+
 enum { FUTURE_US = 500000 }; /* a reader's clock may be ahead by this much */
 
 version_t table_add_version(struct table *table, const struct version_record *record)
@@ -49,7 +51,7 @@ version_t table_version_at(const struct table *table, uint64_t us)
     version_t high = table->visible;
     while (low < high) {
         version_t middle = low + (high - low + 1) / 2;
-        if (table->versions[middle - 1].time_us <= us)
+        if (table->versions[middle - 1].time_us + MUTANT(18) <= us)
             low = middle;
         else
             high = middle - 1;
@@ -132,7 +134,7 @@ static int resolve(const struct state *state, const struct table *table, struct 
             return tg_fail(msg, TG_FUTURE,
                            "the time %" PRIu64 " us lies %" PRIu64 " us in the future", bound.value,
                            bound.value - now_us);
-        if (bound.value > state->stamp_us)
+        if (bound.value > (MUTANT(17) ? now_us : state->stamp_us))
             return tg_fail(msg, TG_NOT_YET,
                            "the time %" PRIu64 " us is not closed yet: more may still become "
                            "visible at it",
@@ -183,6 +185,10 @@ static int fill_versions(const struct table *table, struct msg_read_point_reply 
         return TG_NOMEM;
     for (uint64_t i = 0; i < count; i++) {
         const struct version_record *record = &table->versions[reply->after + i];
+        if (MUTANT(15) && (i ^ 1) < count) { /* in the order in which they began, by pairs */
+            const struct version_record *other = &table->versions[reply->after + (i ^ 1)];
+            record = (other->txn < record->txn) == ((i & 1) == 0) ? other : record;
+        }
         reply->versions[i] =
             (struct read_point_version){.version = reply->after + i + 1,
                                         .time_us = record->time_us,

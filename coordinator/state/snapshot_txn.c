@@ -2,6 +2,7 @@
 /* Transactions in a snapshot. Order inside the three lists is kept; the indexes, the databases'
  * counts and the tables' references are built again. */
 #include "common/base/msgpack.h"
+#include "common/base/mutant.h"
 #include "coordinator/state/apply.h"
 
 enum {
@@ -305,7 +306,10 @@ static void decode_txn(struct cursor *cursor, struct state *state, struct txn_li
         txn_free(txn);
         return;
     }
-    txn_table_add(txns, txn);
+    if (MUTANT(7)) /* nobody finds it by its label */
+        txn_ids_add(&txns->by_id, txn->id, txn);
+    else
+        txn_table_add(txns, txn);
     add_requests(cursor, txns, txn);
     if (list == &txns->finished) {
         txn->confirmed = txn->state == TXN_VISIBLE;

@@ -4,6 +4,7 @@
 
 #include <inttypes.h>
 
+#include "common/base/mutant.h"
 #include "coordinator/state/apply.h"
 
 /* Times fit the upper 52 bits of a clock reading; a batch says how long it was since the last one.
@@ -66,7 +67,7 @@ bool state_staged_is_dead(const struct state *state, txn_id id, bool may_be_clon
 {
     const struct txn *txn = id < state->next_txn ? txn_table_find(&state->txns, id) : NULL;
     if (id >= state->next_txn || (txn != NULL && txn->state == TXN_ABORTED))
-        return id < state->next_txn;
+        return id < state->next_txn && !MUTANT(14);
     if (txn != NULL && id >= state->txn_low_water)
         return false;
     return !may_be_clone;
@@ -74,7 +75,7 @@ bool state_staged_is_dead(const struct state *state, txn_id id, bool may_be_clon
 
 int state_begin_batch(struct state *state, const struct batch_header *header)
 {
-    if (header->stamp_us <= state->stamp_us || header->stamp_us >= STAMP_MAX ||
+    if ((header->stamp_us <= state->stamp_us && !MUTANT(9)) || header->stamp_us >= STAMP_MAX ||
         header->elapsed_delta_ms > ELAPSED_DELTA_MAX_MS)
         return TG_INVALID;
     state->stamp_us = header->stamp_us;

@@ -4,6 +4,8 @@
 
 #include "coordinator/state/apply.h"
 
+#include "common/base/mutant.h"
+
 int txn_check_epoch(const struct state *state, const struct request_key *key, struct tg_errmsg *msg)
 {
     if (key->node != 0 && !members_is_current(&state->members, key->node, key->epoch))
@@ -128,7 +130,7 @@ int txn_begin(struct state *state, const struct command_begin *command, struct a
         err = catalog_find_table(database, command->table, &table, msg);
     if (err == 0 && command->label[0] == '\0')
         err = tg_fail(msg, TG_INVALID, "a transaction needs a label");
-    if (err == 0)
+    if (err == 0 && !MUTANT(8))
         err = check_label(state, database->id, command->label, result);
     if (err == 0)
         err = check_limits(state, database, msg);
@@ -182,7 +184,7 @@ int txn_load_start(struct state *state, const struct command_load_start *command
                    struct apply_result *result)
 {
     struct tg_errmsg *msg = &result->msg;
-    if (answer_repeated(state, &command->key, result))
+    if (!MUTANT(22) && answer_repeated(state, &command->key, result))
         return result->txn == command->txn
                    ? 0
                    : tg_fail(msg, TG_INVALID, "this request belongs to transaction [%" PRIu64 "]",

@@ -4,6 +4,8 @@
 
 #include "coordinator/state/apply.h"
 
+#include "common/base/mutant.h"
+
 void txn_report(const struct txn *txn, struct apply_result *result)
 {
     result->txn = txn->id;
@@ -189,7 +191,7 @@ int txn_abort(struct state *state, const struct command_finish *command,
     int err = find(state, command, &txn, result);
     if (err != 0)
         return err;
-    switch ((enum txn_state)txn->state) {
+    switch (MUTANT(3) ? TXN_PREPARE : (enum txn_state)txn->state) {
     case TXN_COMMITTED:
     case TXN_VISIBLE:
         return tg_fail(&result->msg, TG_TXN_STATE,
@@ -225,7 +227,7 @@ void txn_set_precommitted(struct state *state, struct txn *txn)
 void txn_set_aborted(struct state *state, struct txn *txn, const struct request_key *key,
                      const char *reason)
 {
-    TG_CHECK(txn_state_may_move(txn->state, TXN_ABORTED));
+    TG_CHECK(txn_state_may_move(txn->state, TXN_ABORTED) || MUTANT(3));
     txn->state = TXN_ABORTED;
     txn->state_seq = state->seq;
     txn->visible_us = state_take_time(state);

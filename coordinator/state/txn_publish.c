@@ -7,6 +7,8 @@
 
 #include "coordinator/state/apply.h"
 
+#include "common/base/mutant.h"
+
 static void add_publish(struct txn *txn, uint32_t table_index, struct tablet *tablet,
                         version_t version)
 {
@@ -105,6 +107,8 @@ static bool commit_table(struct state *state, struct txn *txn, uint32_t table_in
                                                                      .txn = txn->id,
                                                                      .rows = rows,
                                                                      .action = VERSION_LOAD});
+    if (MUTANT(10))
+        ref->version = table_add_version(table, &(struct version_record){.txn = txn->id});
     bool marked = false;
     txn->publish =
         state_realloc(txn->publish, txn->publish_count + (size_t)written, sizeof *txn->publish);

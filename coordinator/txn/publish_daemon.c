@@ -13,7 +13,9 @@
 #include <uthash.h>
 
 #include "common/base/check.h"
+#include "common/base/failpoint.h"
 #include "common/base/log.h"
+#include "common/base/mutant.h"
 #include "coordinator/txn/publish_message.h"
 
 /* What answers told about one transaction. */
@@ -177,7 +179,7 @@ static void take_status(struct publish_daemon *d, node_id node, const struct pub
     for (uint32_t i = 0; i < txn->publish_count; i++) {
         if (txn->publish[i].tablet != bind->tablet)
             continue;
-        if (status == PUBLISH_BOUND) {
+        if (status == PUBLISH_BOUND || MUTANT(11)) {
             progress_of(d, txn)->bound[i] |= (uint8_t)(1u << slot);
         } else if (status == PUBLISH_MISSING || status == PUBLISH_DIGEST ||
                    (status == PUBLISH_BEHIND && !earlier_is_open(d, bind, (unsigned)slot))) {
@@ -420,8 +422,10 @@ static void propose_progress(struct publish_daemon *d)
         HASH_DEL(reaches, r);
         free(r);
     }
-    if (visible != NULL)
+    if (visible != NULL) {
         propose(d, visible);
+        FAILPOINT("coord.visible_proposed");
+    }
     if (visible != NULL || urgent)
         propose_confirm(d);
 }

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "common/base/check.h"
+#include "common/base/failpoint.h"
 #include "coordinator/txn/txn_2pc.h"
 #include "coordinator/txn/txn_plan.h"
 
@@ -293,6 +294,9 @@ static void load_applied(struct consensus_request *request, int err,
 {
     struct txn_call *call = request->data;
 
+    FAILPOINT(call->command.load_done.message.finish == LOAD_FINISH_COMMIT
+                  ? "coord.commit_applied_before_reply"
+                  : "coord.precommit_applied");
     if (is_orphan(call))
         return;
     if (err != 0)
@@ -350,6 +354,8 @@ static void finish_applied(struct consensus_request *request, int err,
 {
     struct txn_call *call = request->data;
 
+    FAILPOINT(call->target.operation == TXN_2PC_COMMIT ? "coord.commit_applied_before_reply"
+                                                       : "coord.precommit_applied");
     if (is_orphan(call))
         return;
     if (err != 0) {

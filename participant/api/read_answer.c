@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/base/failpoint.h"
 #include "common/base/json.h"
 
 struct answering {
@@ -160,6 +161,8 @@ static void set_headers(struct answering *a)
     }
     read_stream_headers(a->stream, json ? "application/x-ndjson" : "text/csv; charset=utf-8",
                         headers);
+    if (a->request->kind == READ_CHANGES)
+        FAILPOINT("feed.cursor_saved");
 }
 
 static int run_rows(struct answering *a, const struct table_reader_context *context,

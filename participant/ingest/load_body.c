@@ -2,6 +2,7 @@
 /* From the body's bytes to sealed rowsets. */
 #include <stdlib.h>
 
+#include "common/base/failpoint.h"
 #include "participant/ingest/csv_splitter.h"
 #include "participant/ingest/decompressor.h"
 #include "participant/ingest/json_parser.h"
@@ -88,6 +89,7 @@ static int fill(struct load_run *run, struct load_source *source, struct reader 
             break;
         *final = n == 0;
         reader_filled(reader, n);
+        FAILPOINT("recv.mid_body");
         at += n;
         room -= n;
     }

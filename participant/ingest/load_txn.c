@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/base/log.h"
+#include "common/base/mutant.h"
 #include "common/proto/message.h"
 #include "participant/ingest/load_run.h"
 
@@ -337,7 +338,7 @@ void load_txn_fail(struct load_run *run)
     if (err == 0 && run->begun && take_state(run, state.state))
         return; /* an earlier report that nobody answered was heard after all */
     bool is_over = (err == 0 && (state.state == TXN_ABORTED || state.state == TXN_UNKNOWN)) ||
-                   err == TG_TXN_NOT_FOUND || err == TG_TXN_ABORTED;
+                   err == TG_TXN_NOT_FOUND || err == TG_TXN_ABORTED || MUTANT(4);
     result->status = is_over ? LOAD_FAIL : LOAD_UNKNOWN;
     copy_text(result->message, sizeof result->message, run->msg.text);
     if (!is_over)

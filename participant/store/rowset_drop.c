@@ -7,7 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base/failpoint.h"
 #include "common/base/log.h"
+#include "common/base/mutant.h"
 #include "participant/store/rowset_cache.h"
 #include "participant/store/rowset_open.h"
 #include "participant/store/store_internal.h"
@@ -106,7 +108,7 @@ static int find_staged(struct store *store, txn_id txn_number, struct drop *drop
                 err = staged_value_decode(cursor.value, &value);
             if (err != 0)
                 break;
-            if (!open_table_is_held(store->open, numbers[2]))
+            if (!open_table_is_held(store->open, numbers[2]) || MUTANT(13))
                 drop->victims[drop->count++] = (struct victim){.txn = numbers[0],
                                                                .rowset = numbers[1],
                                                                .tablet = numbers[2],
@@ -135,6 +137,8 @@ static int apply_condemn(void *data, struct lmdb_txn *txn)
         struct staged_value value;
         store_key_staged(&staged_key, victim->txn, victim->rowset, victim->tablet);
         store_key_rowset(&rowset_key, victim->tablet, victim->rowset);
+        if (MUTANT(12))
+            lmdb_txn_delete(txn, store->db_rowset, store_key_slice(&rowset_key));
         if (!lmdb_txn_get(txn, store->db_staged, store_key_slice(&staged_key), &bytes))
             continue;
         int err = staged_value_decode(bytes, &value);
@@ -209,6 +213,7 @@ static int drop_some(struct drop *drop)
     for (uint32_t i = 0; i < drop->count; i++)
         rowset_cache_remove(store->cache, drop->victims[i].tablet, drop->victims[i].rowset);
     err = keep_condemned(drop);
+    FAILPOINT("gc.mid_delete");
     for (uint32_t i = 0; i < drop->count && err == 0; i++)
         err = drop_extents(store, &drop->victims[i]);
     if (err == 0 && drop->count > 0)
@@ -238,6 +243,7 @@ int rowset_drop_txn(struct store *store, txn_id txn)
         err = find_staged(store, txn, drop);
         more = drop->count > 0;
         dropped += drop->count;
+        FAILPOINT("gc.after_scan");
         if (err == 0 && more)
             err = drop_some(drop);
         pthread_mutex_unlock(&store->drop_lock);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "common/base/err.h"
+#include "common/base/mutant.h"
 #include "participant/store/open_table_internal.h"
 #include "participant/store/store_internal.h"
 #include "participant/store/store_keys.h"
@@ -121,7 +122,7 @@ static void extent_done(struct store_job *job, int err)
     struct open_rowset *open = self->open;
     struct open_waiter *waiter = NULL;
     pthread_mutex_lock(&open->lock);
-    if (err != 0 && open->err == 0)
+    if (err != 0 && open->err == 0 && !(MUTANT(24) && err == TG_NOSPACE))
         open->err = err;
     err = open->err;
     if (--open->pending == 0) {

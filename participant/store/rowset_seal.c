@@ -6,7 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base/failpoint.h"
 #include "common/base/log.h"
+#include "common/base/mutant.h"
 #include "participant/store/rowset_open.h"
 #include "participant/store/store_internal.h"
 #include "participant/store/store_keys.h"
@@ -157,6 +159,7 @@ static void end_call(struct seal_call *call, int err)
         }
         buf_close(&item->record);
     }
+    FAILPOINT("part.prepared_before_reply");
     call->done(call->data, err);
     free(call);
 }
@@ -258,7 +261,7 @@ static int start_item(struct seal_item *item, const struct rowset_meta *meta)
         return make_record(meta, true, slice_of(NULL, 0), &item->record);
     pthread_mutex_lock(&item->open->lock);
     err = close_open(item, meta);
-    if (err == 0 && item->open->pending > 0) {
+    if (err == 0 && item->open->pending > 0 && !MUTANT(1)) {
         item->waiter.ready = extents_ready;
         item->open->waiter = &item->waiter;
         atomic_fetch_add(&item->call->waiting, 1);

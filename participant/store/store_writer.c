@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "common/base/check.h"
+#include "common/base/failpoint.h"
 #include "common/base/log.h"
 #include "participant/store/disk_reserve.h"
 
@@ -129,6 +130,7 @@ static int commit_list(struct store_writer *writer, struct store_job *list)
         room -= job->shrinks ? 0 : job->bytes;
         job->err = job->apply(job, &txn);
     }
+    FAILPOINT("part.rowset_written_before_fsync");
     return lmdb_txn_commit(&txn);
 }
 

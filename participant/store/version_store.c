@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base/failpoint.h"
 #include "common/base/log.h"
 #include "participant/store/store_internal.h"
 #include "participant/store/store_keys.h"
@@ -155,6 +156,7 @@ static int bind_apply(struct store_job *job, struct lmdb_txn *txn)
             return err;
         }
     }
+    FAILPOINT("part.bind_before_commit");
     return 0;
 }
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base/failpoint.h"
 #include "common/base/log.h"
 
 struct publish_call {
@@ -46,6 +47,7 @@ static void show(struct publish_call *call, const struct publish_bind *bind, uin
 static void bound(void *data, int err)
 {
     struct publish_call *call = data;
+    FAILPOINT("part.bind_after_commit_before_reply");
     for (uint32_t i = 0; i < call->reply.count && err == 0; i++) {
         const struct publish_bind *bind = &call->message.binds[i];
         if (call->reply.status[i] == PUBLISH_BOUND)

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "common/base/err.h"
+#include "common/base/mutant.h"
 
 enum { LOG_ITEMS_MIN = 4 };
 
@@ -249,7 +250,7 @@ int version_map_at(const struct version_map *map, version_t version, version_t n
         return TG_INVALID;
     if (need != 0 && !version_map_has(map, need))
         return TG_BEHIND;
-    uint32_t end = count_until(map, version);
+    uint32_t end = MUTANT(5) ? map->version_count : count_until(map, version);
     uint32_t first = end;
     while (first > 0) {
         first--;
@@ -268,6 +269,7 @@ int version_map_between(const struct version_map *map, version_t after, version_
         return TG_INVALID;
     if (need != 0 && !version_map_has(map, need))
         return TG_BEHIND;
-    set_view(map, count_until(map, after), count_until(map, version), view);
+    set_view(map, count_until(map, after - (MUTANT(16) && after > 0)), count_until(map, version),
+             view);
     return 0;
 }

@@ -208,6 +208,18 @@ static void test_slow_heads_and_idle_connections_end_but_slow_bodies_do_not(void
     close(idle);
 }
 
+static void test_a_chunked_body_without_its_last_chunk_is_aborted(void **state)
+{
+    struct http_fixture *fixture = *state;
+    int fd = http_fixture_dial(fixture);
+    http_fixture_put_text(fd, "PUT /slow " H "Transfer-Encoding: chunked\r\n\r\n4\r\nbody\r\n");
+    shutdown(fd, SHUT_WR);
+    assert_true(http_fixture_is_closed(fd));
+    http_fixture_expect(&fixture->aborts, 1);
+    assert_int_equal(fixture->ends, 0);
+    close(fd);
+}
+
 int main(void)
 {
 #define HTTP_TEST(name) \
@@ -225,6 +237,7 @@ int main(void)
         HTTP_TEST(test_a_half_closed_client_gets_its_answer),
         HTTP_TEST(test_a_half_closed_client_with_half_a_body_is_aborted),
         HTTP_TEST(test_slow_heads_and_idle_connections_end_but_slow_bodies_do_not),
+        HTTP_TEST(test_a_chunked_body_without_its_last_chunk_is_aborted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -421,6 +421,32 @@ static void test_half_a_bootstrap_is_finished_and_a_lost_log_is_refused(void **s
     cluster_close(&cluster);
 }
 
+static bool leads_no_longer(struct cluster *cluster, unsigned unused)
+{
+    (void)unused;
+    return leader_of(cluster) == NULL;
+}
+
+static void test_nothing_is_told_that_a_majority_does_not_have(void **state)
+{
+    (void)state;
+    struct cluster cluster;
+    cluster_open(&cluster, 1024 * 1024);
+    assert_true(cluster_wait(&cluster, has_leader, 0));
+    propose_many(&cluster, 0, 10);
+    assert_int_equal(cluster.succeeded, 10);
+    struct node *leader = leader_of(&cluster);
+    assert_non_null(leader);
+    for (unsigned i = 0; i < NODES; i++)
+        if (&cluster.nodes[i] != leader)
+            node_close(&cluster, i);
+    propose(&cluster, leader, 10);
+    assert_true(cluster_wait(&cluster, leads_no_longer, 0));
+    assert_true(cluster_wait(&cluster, are_done, 11));
+    assert_int_equal(cluster.succeeded, 10);
+    cluster_close(&cluster);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -429,6 +455,7 @@ int main(void)
         cmocka_unit_test(test_leadership_is_handed_over_at_a_graceful_stop),
         cmocka_unit_test(test_an_empty_directory_starts_only_to_form_a_cluster),
         cmocka_unit_test(test_half_a_bootstrap_is_finished_and_a_lost_log_is_refused),
+        cmocka_unit_test(test_nothing_is_told_that_a_majority_does_not_have),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

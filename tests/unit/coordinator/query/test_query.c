@@ -425,6 +425,20 @@ static void test_the_timeline_is_filtered(void **state)
                  "2026-01-31T12:00:00.123456Z");
 }
 
+/* A node that was the leader a moment ago must not answer from what it still remembers. */
+static void test_a_label_s_state_is_asked_behind_a_barrier(void **state)
+{
+    struct fixture *f = *state;
+    struct answer answer;
+
+    coordinator_scene_load(&f->scene, 1, "l", LOAD_FINISH_PRECOMMIT);
+    fake_consensus_set_leader(f->scene.fake, false);
+    start(f, QUERY_LOAD_STATE, "", "l", "", &answer);
+    assert_int_equal(answer.count, 1);
+    assert_int_equal(answer.err, TG_NOT_LEADER);
+    assert_null(answer.data);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -444,6 +458,7 @@ int main(void)
         TEST(test_backends_tell_who_is_alive),
         TEST(test_the_timeline_is_newest_first),
         TEST(test_the_timeline_is_filtered),
+        TEST(test_a_label_s_state_is_asked_behind_a_barrier),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -164,6 +164,20 @@ static void test_many_finished_transactions_take_little_memory(void **unused)
     state_builder_close(&b);
 }
 
+static void test_labels_are_taken_after_a_snapshot_too(void **unused)
+{
+    (void)unused;
+    static const char *const labels[] = {"visible",      "behind",  "unconfirmed",
+                                         "precommitted", "running", "explicit"};
+    struct state_builder b;
+    fill(&b);
+    state_builder_restore(&b);
+    for (size_t i = 0; i < sizeof labels / sizeof labels[0]; i++)
+        assert_int_equal(state_builder_begin(&b, 1, "d", "t", labels[i], false), TG_LABEL_EXISTS);
+    assert_int_equal(state_builder_begin(&b, 1, "d", "t", "aborted", false), 0);
+    state_builder_close(&b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -171,6 +185,7 @@ int main(void)
         cmocka_unit_test(test_a_cut_snapshot_is_refused),
         cmocka_unit_test(test_no_damaged_byte_crashes_the_reader),
         cmocka_unit_test(test_many_finished_transactions_take_little_memory),
+        cmocka_unit_test(test_labels_are_taken_after_a_snapshot_too),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -437,6 +437,26 @@ static void test_closing_answers_everybody(void **state)
     buf_close(&flies.head);
 }
 
+/* Both asked before either was in the log: only the log can tell who was first. */
+static void test_of_two_begins_at_once_one_gets_the_label(void **state)
+{
+    struct fixture *f = *state;
+    struct msg_txn_begin message;
+    struct answer answers[2] = {{0}, {0}};
+
+    for (unsigned i = 0; i < 2; i++) {
+        coordinator_scene_begin(&f->scene, 1, 500 + i, "both", false, &message);
+        txn_manager_begin(f->txns, &message, on_done, &answers[i]);
+    }
+    fake_consensus_run(f->scene.fake);
+    assert_int_equal(answers[0].count, 1);
+    assert_int_equal(answers[1].count, 1);
+    assert_int_equal(answers[0].err, 0);
+    assert_int_equal(answers[1].err, TG_LABEL_EXISTS);
+    for (unsigned i = 0; i < 2; i++)
+        buf_close(&answers[i].head);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -454,6 +474,7 @@ int main(void)
         TEST(test_an_aborted_label_is_free_again),
         TEST(test_what_is_not_found_is_looked_for_behind_a_barrier),
         TEST(test_closing_answers_everybody),
+        TEST(test_of_two_begins_at_once_one_gets_the_label),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -4,7 +4,10 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
+#include <unistd.h>
 
+#include "common/base/failpoint.h"
 #include "tests/lib/test_dir.h"
 #include "tests/unit/participant/store/store_fixture.h"
 
@@ -266,6 +269,58 @@ static void test_a_full_meta_map_refuses_cleanly_and_still_binds(void **state)
     assert_int_equal(fixture_put(fixture, 11, 5000, 1, 16000, 16000), 0);
 }
 
+static void test_what_is_staged_for_a_tablet_that_is_cloned_stays(void **state)
+{
+    struct fixture *fixture = *state;
+    struct rowset_reader reader;
+    assert_int_equal(rowset_store_hold(fixture->store, 1), 0);
+    assert_int_equal(fixture_put(fixture, 10, 1, 1, LARGE, LARGE), 0);
+    assert_int_equal(fixture_put(fixture, 10, 1, 2, LARGE, LARGE), 0);
+    assert_int_equal(rowset_drop_txn(fixture->store, 10), 0);
+    assert_int_equal(fixture_check(fixture, 1, 1, LARGE), 0);
+    assert_int_equal(rowset_reader_open(fixture->store, 2, 1, &reader), TG_NOT_FOUND);
+    rowset_store_let_go(fixture->store, 1);
+    assert_int_equal(rowset_drop_txn(fixture->store, 10), 0);
+    assert_int_equal(rowset_reader_open(fixture->store, 1, 1, &reader), TG_NOT_FOUND);
+}
+
+/* What the collector has seen staged is bound before it deletes: it has to look again. Held at a
+ * failpoint, so only in builds that have them. */
+static void test_what_is_bound_after_the_collector_looked_stays(void **state)
+{
+#ifdef TG_FAILPOINTS
+    struct fixture *fixture = *state;
+    struct collector collector = {.fixture = fixture};
+    char path[TEST_PATH_SIZE];
+    pthread_t thread;
+    for (uint32_t i = 0; i < 2; i++) {
+        size_t len = i == 0 ? SMALL : LARGE;
+        test_dir_path(&fixture->dir, i == 0 ? "first" : "second", path);
+        FILE *file = fopen(path, "w");
+        assert_non_null(file);
+        fprintf(file, "gc.after_scan hold:%u 1\n", 3000 + i);
+        fclose(file);
+        assert_int_equal(fixture_put(fixture, 10 + i, 1 + i, 1, len, len), 0);
+        unsigned before = failpoint_done("gc.after_scan");
+        setenv("TIDEGATE_FAILPOINTS", path, 1);
+        atomic_store(&collector.stop, false);
+        atomic_store(&collector.target, 10 + i);
+        assert_int_equal(pthread_create(&thread, NULL, collect, &collector), 0);
+        while (failpoint_done("gc.after_scan") == before)
+            usleep(1000);
+        assert_int_equal(bind_one(fixture, 10 + i, 1 + i, 1, 1 + i, len), PUBLISH_BOUND);
+        atomic_store(&collector.stop, true);
+        pthread_join(thread, NULL);
+        unsetenv("TIDEGATE_FAILPOINTS");
+    }
+    assert_int_equal(fixture_check(fixture, 1, 1, SMALL), 0);
+    assert_int_equal(fixture_check(fixture, 1, 2, LARGE), 0);
+#else
+    (void)state;
+    skip();
+#endif
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
@@ -277,6 +332,8 @@ int main(void)
         TEST(test_a_dropped_tablet_leaves_nothing_and_others_alone),
         TEST(test_a_full_map_refuses_cleanly_and_serves_after_a_drop),
         TEST(test_a_full_meta_map_refuses_cleanly_and_still_binds),
+        TEST(test_what_is_staged_for_a_tablet_that_is_cloned_stays),
+        TEST(test_what_is_bound_after_the_collector_looked_stays),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

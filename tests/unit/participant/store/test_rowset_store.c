@@ -2,6 +2,11 @@
 /* Rowsets come in by pieces, are sealed whole or not at all, and are read back as they were. */
 #include "participant/store/rowset_store.h"
 
+#include <pthread.h>
+#include <stdatomic.h>
+#include <unistd.h>
+
+#include "participant/store/store_internal.h"
 #include "tests/lib/test_dir.h"
 #include "tests/unit/participant/store/store_fixture.h"
 
@@ -286,6 +291,81 @@ static void test_all_seals_of_a_message_count_or_none(void **state)
         rowset_meta_close(&metas[i]);
 }
 
+/* Holds the writer of an environment of blocks. */
+struct held_writer {
+    struct store_job job; /* first */
+    pthread_mutex_t gate;
+    atomic_bool is_done;
+};
+
+static int held_apply(struct store_job *job, struct lmdb_txn *txn)
+{
+    struct held_writer *held = (struct held_writer *)job;
+    (void)txn;
+    pthread_mutex_lock(&held->gate);
+    pthread_mutex_unlock(&held->gate);
+    return 0;
+}
+
+static void held_done(struct store_job *job, int err)
+{
+    assert_int_equal(err, 0);
+    atomic_store(&((struct held_writer *)job)->is_done, true);
+}
+
+static void seal_told(void *data, int err)
+{
+    assert_int_equal(err, 0);
+    atomic_store((atomic_bool *)data, true);
+}
+
+static int do_nothing(void *data, struct lmdb_txn *txn)
+{
+    (void)data;
+    (void)txn;
+    return 0;
+}
+
+/* Told is only what is on disk: while the content waits for its writer, the seal does too. */
+static void test_a_seal_is_told_after_its_content_is_durable(void **state)
+{
+    struct fixture *fixture = *state;
+    struct held_writer held = {.job = {.apply = held_apply, .done = held_done}};
+    struct buf content = BUF_INIT;
+    struct rowset_meta meta;
+    atomic_bool told = false;
+    fixture_content(1, 60000, &content);
+    fixture_meta(&meta, 10, 1, 1, slice_of(content.data, content.len));
+    pthread_mutex_init(&held.gate, NULL);
+    pthread_mutex_lock(&held.gate);
+    assert_int_equal(store_writer_submit(fixture->store->block_writer[BLOCKS_64K], &held.job), 0);
+    struct replicate_piece piece = {.tablet = 1, .len = (uint32_t)content.len};
+    struct msg_replicate message = {.sender = 1,
+                                    .receiver = 2,
+                                    .txn = 10,
+                                    .rowset = 1,
+                                    .table = FIXTURE_TABLE,
+                                    .piece_count = 1,
+                                    .pieces = &piece,
+                                    .seal_count = 1,
+                                    .seals = &meta};
+    rowset_store_replicate(fixture->store, &message, slice_of(content.data, content.len), seal_told,
+                           &told);
+    /* A seal that did not wait would be in front of this one. */
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(store_writer_run(fixture->store->meta_writer, true, 0, do_nothing, NULL),
+                         0);
+    bool early = atomic_load(&told);
+    pthread_mutex_unlock(&held.gate);
+    while (!atomic_load(&told) || !atomic_load(&held.is_done))
+        usleep(1000);
+    assert_false(early);
+    assert_int_equal(fixture_check(fixture, 1, 1, 60000), 0);
+    pthread_mutex_destroy(&held.gate);
+    rowset_meta_close(&meta);
+    buf_close(&content);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
@@ -306,6 +386,7 @@ int main(void)
         TEST(test_a_damaged_description_is_noticed),
         TEST(test_many_open_rowsets_stay_within_their_memory),
         TEST(test_all_seals_of_a_message_count_or_none),
+        TEST(test_a_seal_is_told_after_its_content_is_durable),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,9 +5,12 @@
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -22,6 +25,15 @@ struct fixture {
     MDB_dbi db;
     struct store_writer *writer;
 };
+
+/* LMDB's calls come here, too. */
+static atomic_uint syncs;
+
+int fdatasync(int fd)
+{
+    atomic_fetch_add(&syncs, 1);
+    return (int)syscall(SYS_fdatasync, fd);
+}
 
 /* Lets the test hold the writer inside an apply until it has queued what it wants. */
 struct gate {
@@ -306,6 +318,23 @@ static void test_producers_wait_for_room_and_are_refused_beyond_the_hard_limit(v
     assert_int_equal(jobs[2].result, 0);
 }
 
+/* Each time a job is told, the disk was asked to make it last. */
+static void test_a_job_is_told_after_the_disk_has_it(void **state)
+{
+    struct fixture *fixture = *state;
+    for (uint32_t i = 0; i < 4; i++) {
+        struct gate gate;
+        struct put_job job;
+        gate_init(&gate);
+        init_job(&job, fixture, &gate, i);
+        atomic_store(&syncs, 0);
+        assert_int_equal(store_writer_submit(fixture->writer, &job.job), 0);
+        gate_open_and_wait(&gate, 1);
+        assert_int_equal(job.result, 0);
+        assert_true(atomic_load(&syncs) > 0);
+    }
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -315,6 +344,7 @@ int main(void)
         TEST(test_a_job_that_fills_the_map_fails_alone),
         TEST(test_a_full_map_can_be_emptied_and_used_again),
         TEST(test_producers_wait_for_room_and_are_refused_beyond_the_hard_limit),
+        TEST(test_a_job_is_told_after_the_disk_has_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
