@@ -306,7 +306,7 @@ static void decode_txn(struct cursor *cursor, struct state *state, struct txn_li
         txn_free(txn);
         return;
     }
-    if (MUTANT(7)) /* nobody finds it by its label */
+    if (MUTANT(7) && list != &txns->finished) /* nobody finds it by its label */
         txn_ids_add(&txns->by_id, txn->id, txn);
     else
         txn_table_add(txns, txn);
