@@ -46,8 +46,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     char part[256];
     char stranger[64];
     size_t count;
+    char *query = size <= HTTP_TARGET_BYTES_MAX ? malloc(size + 1) : NULL;
+    if (query == NULL)
+        return 0;
+    if (size > 0)
+        memcpy(query, data, size);
+    query[size] = '\0';
     (void)http_decode_segment(slice_of(data, size), part, sizeof part);
-    http.query = slice_of(data, size);
+    http.query = query;
     for (int kind = READ_SCAN; kind <= READ_CHANGES; kind++) {
         const char *const *known = read_request_parameters((enum read_kind)kind, &count);
         (void)http_request_stranger(&http, known, count, stranger, sizeof stranger);
@@ -58,5 +64,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             check_token(&request);
         read_request_close(&request);
     }
+    free(query);
     return 0;
 }

@@ -37,6 +37,7 @@ struct answer {
     uint64_t time_us;
     uint32_t version_count;
     version_t needs[4];
+    txn_id first_txns[2]; /* of the changes */
     char text[TG_ERRMSG_MAX];
 };
 
@@ -58,6 +59,8 @@ static struct answer ask(struct state_builder *b, struct read_bound bound,
     answer.after = reply.after;
     answer.time_us = reply.time_us;
     answer.version_count = reply.version_count;
+    for (uint32_t i = 0; i < reply.version_count && i < 2; i++)
+        answer.first_txns[i] = reply.versions[i].txn;
     for (uint32_t i = 0; i < reply.tablet_count; i++)
         answer.needs[i] = reply.tablets[i].need;
     memcpy(answer.text, msg.text, sizeof msg.text);
@@ -130,6 +133,11 @@ static void test_a_slow_writer_comes_after_a_fast_one_that_began_later(void **st
     struct answer second = ask(b, (struct read_bound){READ_LATEST, 0}, &from);
     assert_int_equal(second.version, 2);
     assert_int_equal(second.version_count, 1);
+    from.value = 0;
+    struct answer both = ask(b, (struct read_bound){READ_LATEST, 0}, &from);
+    assert_int_equal(both.version_count, 2);
+    assert_int_equal(both.first_txns[0], fast->id);
+    assert_int_equal(both.first_txns[1], slow->id);
     /* Also by time: the slow one completes above everything that was closed. */
     assert_true(slow->visible_us > checkpoint);
     assert_int_equal(ask_time(b, checkpoint).version, 1);
