@@ -181,11 +181,11 @@ static void test_labels_are_taken_after_a_snapshot_too(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_labels_are_taken_after_a_snapshot_too),
         cmocka_unit_test(test_a_snapshot_gives_the_same_state_back),
         cmocka_unit_test(test_a_cut_snapshot_is_refused),
         cmocka_unit_test(test_no_damaged_byte_crashes_the_reader),
         cmocka_unit_test(test_many_finished_transactions_take_little_memory),
-        cmocka_unit_test(test_labels_are_taken_after_a_snapshot_too),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
