@@ -8,7 +8,8 @@
 #   make bench      the measurements
 #   make tsan       the tests under the thread sanitizer
 #   make simulate   whole clusters on fake time, one a seed (SEEDS=1000, or SEEDS=7-7 for one of them)
-#   make chaos      a cluster under loads and misfortune (CHAOS="--rounds 10 --net", see --help)
+#   make chaos      a cluster under loads and misfortune, MINUTES=10 (SEED=1, CHAOS="--help")
+#   make failover   how long commits wait when the leader is killed, KILLS=200 times
 #   make powercut   power cuts on loop file systems under load (CUTS=20, root)
 #   make failpoints a kill at each named point, under load (FAILPOINT_KILLS=200 for more)
 #   make mutants    planted faults, each of which its test must find (MUTANTS="--only 3,12")
@@ -19,10 +20,12 @@
 JOBS ?= 2
 CUTS ?= 20
 CMAKE_FLAGS ?=
+MINUTES ?= 2
+KILLS ?= 200
 CONFIGURE = cmake -S . -B build -G Ninja $(CMAKE_FLAGS)
 NINJA = ninja -C build -j $(JOBS)
 
-.PHONY: all setup configure demo test check bench tsan simulate chaos powercut test-bare format clean distclean
+.PHONY: all setup configure demo test check bench tsan simulate chaos failover powercut test-bare format clean distclean
 
 all: configure
 	@$(NINJA) programs
@@ -54,7 +57,11 @@ simulate: all
 	@SEEDS=$(SEEDS) build/bin/tests/test_sim_seeds
 
 chaos: all
-	@tests/chaos/chaos.py --bin build/bin $(CHAOS)
+	@$(NINJA) chaos_faults
+	@tests/chaos/chaos.py --bin build/bin --minutes $(MINUTES) $(if $(SEED),--seed $(SEED)) $(CHAOS)
+
+failover: all
+	@tests/chaos/failover.py --bin build/bin --kills $(KILLS)
 
 powercut: all
 	@$(NINJA) tidegate_shim

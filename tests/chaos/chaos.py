@@ -2,13 +2,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """A real cluster under loads and misfortune, and checks of everything its clients saw.
 
-  tests/chaos/chaos.py --bin build/bin --rounds 3 --seconds 60 --seed 1
+  tests/chaos/chaos.py --bin build/bin --minutes 10 --seed 1
+  tests/chaos/chaos.py --check history-1000.jsonl
 
-A round: fresh tables, clients and nemesis for so long, heal, wait until all is quiet, check. Ends
-with status 1 if anything did not hold; then the cluster's directory stays."""
+A round: fresh tables, clients and at most three kinds of faults for so long, heal, wait until all is
+quiet, read everything, check. Ends with status 1 if anything did not hold; then the histories, logs
+and data stay. Without root or the tools for a network of its own the faults of network and disk are
+left out, which the first line says."""
 
 import argparse
-import json
 import os
 import random
 import shutil
@@ -18,235 +20,91 @@ import threading
 import time
 
 import checks
-import wire
-from nemesis import Guard, Nemesis, Net, Nodes
-from workload import DDL, DB, Cluster, History, Puller, Scanner, Watcher, Writer
+import history
+import net
+from final import Final
+from history import History
+from nemesis import KINDS, Guard, deal
+from nodes import Nodes
+from readers import Puller, Scanner, Watcher
+from writers import DB, DDL, Writer, statement
 
-QUIET_S = 30  # after healing, all transactions must be final within this
-REPAIR_S = 60  # … and all replicas good again within this
+# Summed up over the rounds, or the largest of them.
+LARGEST = ("worst unavailability s", "worst stale read ms", "quiet after s", "repaired after s",
+           "collected after s")
 
 
 class Round:
-    def __init__(self, nodes, options, number, net):
+    """What clients and checks need to know of it."""
+
+    def __init__(self, nodes, options, number, kinds):
         self.nodes = nodes
         self.options = options
+        self.kinds = kinds
         self.seed = options.seed * 1000 + number
         self.prefix = f"r{self.seed}"
-        self.cluster = Cluster(nodes.description)
-        self.history = History()
+        self.coordinators = [node.http for node in nodes.coordinators]
+        self.participants = [node.http for node in nodes.participants]
+        self.path = os.path.join(nodes.directory, f"history-{self.seed}.jsonl")
+        self.history = History(self.path)
         self.stop = threading.Event()
         self.pause = options.pause
-        self.net = net
-        self.kind = {
-            f"a{self.seed}": "dup",
-            f"b{self.seed}": "dup",
-            f"u{self.seed}": "unique",
-        }
+        self.kind = {f"{name}{self.seed}": kind for name, kind in
+                     (("a", "dup"), ("b", "dup"), ("u", "unique"), ("v", "unique"))}
         self.tables = list(self.kind)
-        self.pullers = []
 
     def prepare(self):
-        self.cluster.statement(f"CREATE DATABASE {DB}", db="")
+        self.history.log(p="main", type="info", f="round", seed=self.seed, kinds=self.kinds)
+        self.history.log(p="main", type="info", f="tables", val=self.kind)
+        statement(self.coordinators, f"CREATE DATABASE {DB}", db="")
         for name, kind in self.kind.items():
-            self.cluster.statement(DDL[kind].format(name=name))
+            statement(self.coordinators, DDL[kind].format(name=name))
 
     def play(self):
         seed = random.Random(self.seed)
-        clients = [Writer(self, seed.random()) for _ in range(self.options.writers)]
-        clients += [Scanner(self, seed.random()) for _ in range(self.options.scanners)]
-        clients += [Watcher(self, seed.random()) for _ in range(2)]
-        self.pullers = [Puller(self, seed.random(), table) for table in self.tables]
-        guard_stop = threading.Event()
-        guard = Guard(self.nodes, self.history, guard_stop)
-        calm = threading.Event()
-        nemeses = [
-            Nemesis(self.nodes, self.history, calm, seed.random(), self.options.every, self.net)
-            for _ in range(self.options.nemeses if self.options.every else 0)
+        options = self.options
+        clients = [Writer(self, seed.random(), f"w{n}") for n in range(options.writers)]
+        clients += [Scanner(self, seed.random(), f"s{n}") for n in range(options.scanners)]
+        clients += [Watcher(self, seed.random(), f"l{n}") for n in range(2)]
+        clients += [Puller(self, seed.random(), table, f"pull {table}") for table in self.tables]
+        ended, calm = threading.Event(), threading.Event()
+        guard = Guard(self.nodes, self.history, ended)
+        misfortunes = [
+            KINDS[kind](self.nodes, self.history, calm, seed.random(), options.every)
+            for kind in self.kinds
         ]
-        for thread in clients + self.pullers + [guard] + nemeses:
+        for thread in clients + [guard] + misfortunes:
             thread.start()
-        time.sleep(self.options.seconds)
+        time.sleep(options.seconds)
         calm.set()
-        for nemesis in nemeses:
-            nemesis.join(30)
-        time.sleep(self.options.calm)
+        for thread in misfortunes:
+            thread.join(120)
+        time.sleep(options.calm)
+        self.history.log(p="main", type="info", f="stopped")
         self.stop.set()
-        for thread in clients + self.pullers:
-            thread.join(60)
+        deadline = time.monotonic() + 90 * options.slow
+        for thread in clients + misfortunes:
+            thread.join(max(0, deadline - time.monotonic()))
             if thread.is_alive():
-                self.history.violation(f"a {type(thread).__name__} hangs")
-        finals = self.settle()
-        self.check(finals)
-        guard_stop.set()
+                self.history.log(p="main", type="info", f="violation",
+                                 text=f"{type(thread).__name__} {thread.name} hangs")
+        Final(self).play()
+        ended.set()
         guard.join()
-        if self.history.violations:
-            events = sorted(event for nemesis in nemeses for event in nemesis.events)
-            self.dump(events, finals)
-
-    def state(self, label, node):
-        for _ in range(20):
-            try:
-                answer = wire.ask(node, "GET", f"/api/{DB}/get_load_state?label={label}").json()
-                if answer["code"] == 0:
-                    return answer["data"]
-            except wire.Broken:
-                pass
-            time.sleep(0.3)
-        return "unanswered"
-
-    def settle(self):
-        """Waits until every transaction is over; forgotten precommitted ones are aborted."""
-        deadline = time.monotonic() + QUIET_S
-        open_ops = list(self.history.ops)
-        begin = time.monotonic()
-        while open_ops and time.monotonic() < deadline:
-            still = []
-            for op in open_ops:
-                state = self.state(op.label, random.choice(self.cluster.coordinators))
-                if state == "PRECOMMITTED":
-                    headers = {"label": op.label, "txn_operation": "abort"}
-                    try:
-                        wire.ask(
-                            random.choice(self.cluster.coordinators),
-                            "PUT",
-                            f"/api/{DB}/_stream_load_2pc",
-                            headers,
-                        )
-                    except wire.Broken:
-                        pass
-                if state not in ("VISIBLE", "ABORTED", "UNKNOWN"):
-                    still.append(op)
-            open_ops = still
-            if open_ops:
-                time.sleep(0.5)
-        self.history.counts["quiet after s"] = round(time.monotonic() - begin, 1)
-        return {
-            op.label: [self.state(op.label, node) for node in self.cluster.coordinators]
-            for op in self.history.ops
-        }
-
-    def repaired(self):
-        """Waits until no replica is behind any more."""
-        begin = time.monotonic()
-        behind = None
-        while time.monotonic() - begin < REPAIR_S:
-            try:
-                node = random.choice(self.cluster.coordinators)
-                tables = wire.ask(node, "GET", "/api/cluster").json()["data"]["cluster"]["tables"]
-                behind = {t["table"]: t["replicas_behind"] for t in tables if t["replicas_behind"]}
-                if not behind:
-                    break
-            except (wire.Broken, KeyError, TypeError):
-                pass
-            time.sleep(0.25)
-        else:
-            self.history.violation(f"replicas are still behind after {REPAIR_S} s: {behind}")
-        self.history.counts["repaired after s"] = round(time.monotonic() - begin, 1)
-
-    def old_scans(self, newest):
-        """Old versions from every node, which reads its own replicas."""
-        for table in self.tables:
-            for node in self.cluster.participants:
-                for _ in range(6):
-                    version = random.randint(0, newest.get(table, 0))
-                    Scanner(self, 0).scan(table, "version", f"&version={version}", node)
-
-    def last_scans(self):
-        """Every table, whole, from every node: table -> newest version."""
-        newest = {}
-        for table in self.tables:
-            for node in self.cluster.participants:
-                scanner = Scanner(self, 0)
-                for _ in range(50):
-                    try:
-                        version = scanner.scan(table, "newest", "", node)
-                        if version is not None:
-                            newest[table] = version
-                            break
-                    except wire.Broken:
-                        pass
-                    time.sleep(0.3)
-                else:
-                    self.history.violation(f"{table} cannot be read from {node}")
-        return newest
-
-    def works_again(self):
-        """After all: a load into each table succeeds."""
-        for table in self.tables:
-            writer = Writer(self, 0)
-            for _ in range(20):
-                op = writer.make("again")
-                try:
-                    if writer.load(op, table) == "success":
-                        break
-                    op.refused = True
-                except wire.Broken:
-                    pass
-                time.sleep(0.5)
-            else:
-                self.history.violation(f"no load into {table} works any more: {op.words}")
-
-    def check(self, finals):
-        history = self.history
-        self.works_again()
-        self.repaired()
-        newest = self.last_scans()
-        self.old_scans(newest)
-        feeds = {}
-        for puller in self.pullers:
-            empty = 0
-            while empty < 5:
-                empty = 0 if puller.pull() else empty + 1
-            whole = Puller(self, 0, puller.table)
-            whole.random.random = lambda: 0.9
-            for _ in range(20):
-                if whole.pull():
-                    break
-            key = lambda row: (row["_version"], row["i"], row["s"])
-            if sorted(map(key, puller.rows)) != sorted(map(key, whole.rows)):
-                history.violation(f"{puller.table}: the feed in pieces differs from the whole one")
-            feeds[puller.table] = checks.Feed(self.kind[puller.table], puller.rows)
-        faults = []
-        for table, feed in feeds.items():
-            scans = [scan for scan in history.scans if scan[0] == table]
-            faults += [f"{table}: {fault}" for fault in feed.faults]
-            faults += checks.version_numbers(feed, newest.get(table, 0), table)
-            faults += checks.scans_match(feed, scans, table)
-            faults += checks.instants_match(feed, scans, table)
-            faults += checks.reads_advance(scans, table)
-        faults += checks.commits_show(feeds, history.ops, history.scans)
-        faults += checks.states_advance(history.states)
-        played = [op for op in history.ops if op.label in finals]
-        faults += checks.states_final(played, finals, feeds)
-        for fault in faults:
-            history.violation(fault)
-        history.counts["versions"] = sum(len(feed.versions) for feed in feeds.values())
-        history.counts["acked"] = sum(1 for op in history.ops if op.acked)
-
-    def dump(self, events, finals):
-        """What there is to look at after a violation."""
-        path = os.path.join(self.nodes.directory, f"history-{self.seed}.jsonl")
-        with open(path, "w", encoding="utf-8") as file:
-            for text in self.history.violations:
-                print(json.dumps({"violation": text}), file=file)
-            for event in events:
-                print(json.dumps({"nemesis": event}), file=file)
-            for op in self.history.ops:
-                known = {**vars(op), "rival": op.rival and op.rival.parts}
-                print(json.dumps({"op": known, "final": finals.get(op.label)}), file=file)
-            for scan in self.history.scans:
-                print(json.dumps({"scan": scan[:7] + scan[8:]}), file=file)
-            for state in self.history.states:
-                print(json.dumps({"state": state}), file=file)
-        print(f"history: {path}")
 
     def close(self):
+        """Checks the history from its file: (faults, figures)."""
+        self.history.close()
+        past = history.read(self.path)
+        faults, feeds = checks.check(past)
+        counts = {**self.history.counts, **checks.figures(past, feeds)}
         for table in self.tables:
-            self.cluster.statement(f"DROP TABLE {table}")
+            statement(self.coordinators, f"DROP TABLE {table}")
+        return faults, counts
 
 
 def idle(nodes, seconds=5):
-    """Figures of processes that have nothing to do."""
+    """Figures of processes that have nothing to do, and complaints about them."""
     before = {node.name: node.figures() for node in nodes.all}
     time.sleep(seconds)
     faults = []
@@ -254,70 +112,139 @@ def idle(nodes, seconds=5):
     for node in nodes.all:
         fds, resident, threads, ticks = node.figures()
         cpu = (ticks - before[node.name][3]) / seconds
-        size = os.path.getsize(os.path.join(node.directory, "log"))
-        lines.append(
-            f"  {node.name}: {fds} fds, {resident} KiB, {threads} threads, {cpu:.1f} % CPU, "
-            f"log {size // 1024} KiB"
-        )
-        if cpu > 5:
+        lines.append(f"{node.name} {fds} fds {resident >> 10} MiB {threads} threads {cpu:.1f} % CPU")
+        if cpu > 10:
             faults.append(f"{node.name} uses {cpu:.1f} % CPU when idle")
         if fds > 200:
             faults.append(f"{node.name} has {fds} descriptors open")
-    print("\n".join(lines), flush=True)
+    print("  idle: " + "; ".join(lines), flush=True)
     return faults
 
 
-def main():
+def add(total, counts):
+    for what, value in counts.items():
+        if what in LARGEST:
+            total[what] = max(total.get(what, 0), value)
+        else:
+            total[what] = total.get(what, [] if isinstance(value, list) else 0) + value
+
+
+def shown(counts, everything=False):
+    rare = lambda what: what.startswith(("broken", "refused", "scan broken", "pull broken", "state"))
+    return ", ".join(
+        f"{what}: {value}"
+        for what, value in sorted(counts.items())
+        if not isinstance(value, list) and (everything or not rare(what))
+    )
+
+
+def report(total, seed, bad):
+    waits = total.get("next commit s", [])
+    print(f"seed {seed}: {bad} violations; total:")
+    print("  " + shown(total, everything=True))
+    if waits:
+        half, most = checks.percentile(waits, 0.5), checks.percentile(waits, 0.99)
+        print(f"  next commit after {len(waits)} leader kills, other faults going on: "
+              f"p50 {half} s, p99 {most} s, max {max(waits)} s")
+    loads = max(1, total.get("loads", 0))
+    print(f"  kills: {total.get('kills', 0)}, of leaders: {total.get('leader kills', 0)}, "
+          f"partitions: {total.get('partitions', 0)}, pauses: {total.get('pauses', 0)}, "
+          f"loads: {total.get('loads', 0)}, acknowledged: {total.get('acknowledged', 0)}, "
+          f"unknown: {100 * total.get('unknown', 0) / loads:.1f} %, "
+          f"worst unavailability: {total.get('worst unavailability s', 0)} s, violations: {bad}")
+
+
+def arguments():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--bin", default="build/bin")
-    parser.add_argument("--dir")
-    parser.add_argument("--port-offset", default="auto")
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--seconds", type=float, default=60)
+    parser.add_argument("--dir", help="where the cluster lives; kept")
+    parser.add_argument("--minutes", type=float, help="as many rounds as begin within this")
+    parser.add_argument("--rounds", type=int, default=0)
+    parser.add_argument("--seconds", type=float, default=45, help="of faults in a round")
     parser.add_argument("--calm", type=float, default=3)
-    parser.add_argument("--seed", type=int, default=int(time.time()))
+    parser.add_argument("--seed", type=int, default=int(time.time()) % 1000000)
     parser.add_argument("--writers", type=int, default=12)
     parser.add_argument("--scanners", type=int, default=3)
+    parser.add_argument("--coordinators", type=int, default=3)
+    parser.add_argument("--participants", type=int, default=3)
     parser.add_argument("--pause", type=float, default=0.1, help="of a writer, seconds at most")
-    parser.add_argument("--every", type=float, default=2, help="a fault in so many seconds, 0: none")
-    parser.add_argument("--nemeses", type=int, default=2, help="faults at once")
-    parser.add_argument("--net", action="store_true", help="cut connections too (needs root, nft)")
+    parser.add_argument("--every", type=float, default=1.5, help="seconds between faults of a kind")
+    parser.add_argument("--kinds", help="of faults, only these: " + ",".join(KINDS))
+    parser.add_argument("--always", default="", help="kinds that are in each round")
+    parser.add_argument("--slow", type=float, default=1, help="factor of all patience")
+    parser.add_argument("--no-net", action="store_true", help="no network of its own")
+    parser.add_argument("--keep", action="store_true", help="keep histories and logs in any case")
+    parser.add_argument("--check", nargs="+", metavar="FILE", help="only check histories")
     parser.add_argument(
         "--option", action="append", default=[], help="coordinator:name=value or participant:…"
     )
-    options = parser.parse_args()
-    if options.net and not os.environ.get("TIDEGATE_CHAOS_NET"):
-        os.environ["TIDEGATE_CHAOS_NET"] = "1"
-        lo = 'ip link set lo up && exec "$@"'
-        os.execvp("unshare", ["unshare", "-n", "sh", "-c", lo, "sh", sys.executable, *sys.argv])
+    return parser.parse_args()
+
+
+def kinds_for(options, nodes):
+    kinds = options.kinds.split(",") if options.kinds is not None else list(KINDS)
+    kinds = [kind for kind in kinds if kind]
+    out = [kind for kind in kinds if not KINDS[kind].possible(nodes)]
+    if out:
+        print(f"LEFT OUT, not possible here: {', '.join(out)}", flush=True)
+    return [kind for kind in kinds if kind not in out]
+
+
+def play(options, nodes, number, kinds):
+    """One round: (faults, counts)."""
+    game = Round(nodes, options, number, kinds)
+    begin = time.monotonic()
+    game.prepare()
+    game.play()
+    lazy = [] if os.environ.get("TIDEGATE_CHAOS_SANITIZED") else idle(nodes)
+    faults, counts = game.close()
+    faults += lazy
+    for fault in faults:
+        print("VIOLATION", fault[:3000], flush=True)
+    print(f"round {number} seed {game.seed} ({', '.join(kinds)}) {time.monotonic() - begin:.0f} s: "
+          f"{len(faults)} violations\n  {shown(counts)}", flush=True)
+    if not faults and not options.keep:
+        os.remove(game.path)
+    return faults, counts
+
+
+def main():
+    options = arguments()
+    if options.check:
+        sys.argv = [sys.argv[0]] + options.check
+        return checks.main()
+    reason = "--no-net was given" if options.no_net else net.why_not()
+    if reason is None:
+        net.enter()
+    else:
+        print(f"NO NETWORK OF ITS OWN ({reason}): faults of network and disk are left out")
     directory = options.dir or tempfile.mkdtemp(prefix="tidegate-chaos-")
-    nodes = Nodes(
-        os.path.abspath(options.bin), directory, options.port_offset, options.option, options.net
-    )
-    net = Net() if options.net else None
+    begin = time.monotonic()
     total = {}
-    bad = 0
+    bad = number = 0
+    nodes = None
     try:
-        for number in range(options.rounds):
-            game = Round(nodes, options, number, net)
-            game.prepare()
-            game.play()
-            for fault in idle(nodes):
-                game.history.violation(fault)
-            game.close()
-            bad += len(game.history.violations)
-            for what, count in game.history.counts.items():
-                total[what] = total.get(what, 0) + count
-            print(f"round {number} seed {game.seed}: {len(game.history.violations)} violations")
-            print("  " + ", ".join(f"{k}: {v}" for k, v in sorted(game.history.counts.items())))
-            sys.stdout.flush()
+        nodes = Nodes(options.bin, directory, None if reason else net.Net(), options.seed,
+                      options.option, options.coordinators, options.participants)
+        kinds = kinds_for(options, nodes)
+        hands = deal(1000, options.seed, kinds, options.always.split(","))
+        while number < options.rounds or (
+            not options.rounds and time.monotonic() - begin < 60 * (options.minutes or 2)
+        ):
+            faults, counts = play(options, nodes, number, hands[number])
+            number += 1
+            bad += len(faults)
+            add(total, counts)
     finally:
-        nodes.close()
-    print(f"seed {options.seed}: {bad} violations; total:")
-    print("  " + ", ".join(f"{k}: {v}" for k, v in sorted(total.items())))
+        if nodes:
+            nodes.close()
+            if bad:
+                nodes.keep()
+            nodes.leave_disks()
+    report(total, options.seed, bad)
     if bad:
         print(f"what is left of the cluster: {directory}")
-    elif not options.dir:
+    elif not options.dir and not options.keep:
         shutil.rmtree(directory)
     return 1 if bad else 0
 

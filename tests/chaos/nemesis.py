@@ -1,322 +1,106 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kills, stops, cuts off and restarts the nodes of a cluster, and watches over them.
+"""A seeded schedule of misfortune, each kind a thread of its own, and a watch over the processes."""
 
-Cutting off wants a network namespace of its own and nftables: every node then runs as a user of its
-own, by which its packets are known."""
-
-import json
-import os
 import random
 import signal
-import subprocess
 import threading
 import time
 
-import wire
+from net import CLIENTS, both_ways
 
-
-FIRST_USER = 47000
-
-
-class Node:
-    def __init__(self, role, entry, directory, binary):
-        self.role = role
-        self.id = entry["id"]
-        self.name = f"{role}-{self.id}"
-        self.http = entry["http"]
-        self.pid = entry["pid"]
-        self.directory = os.path.join(directory, self.name)
-        self.binary = binary
-        self.child = None
-        self.up = True
-        self.frozen = False
-        self.user = None
-        self.ports = [int(entry[k].rsplit(":", 1)[1]) for k in ("http", "raft", "rpc") if k in entry]
-
-    def alive(self):
-        if self.child is not None:
-            return self.child.poll() is None
-        try:
-            with open(f"/proc/{self.pid}/stat", encoding="ascii") as stat:
-                state = stat.read().rsplit(")", 1)[1].split()[0]
-            # Its first thread may be gone while another one still holds its files open.
-            return state != "Z" or len(os.listdir(f"/proc/{self.pid}/task")) > 1
-        except FileNotFoundError:
-            return False
-
-    def signal(self, number):
-        try:
-            os.kill(self.pid, number)
-        except ProcessLookupError:
-            pass
-
-    def wait_gone(self, timeout):
-        """Seconds until it was gone, or None."""
-        begin = time.monotonic()
-        while self.alive():
-            if time.monotonic() - begin > timeout:
-                return None
-            time.sleep(0.01)
-        return time.monotonic() - begin
-
-    def kill(self):
-        self.up = False
-        self.signal(signal.SIGKILL)
-        self.wait_gone(5)
-
-    def terminate(self, timeout=10):
-        self.up = False
-        self.signal(signal.SIGTERM)
-        took = self.wait_gone(timeout)
-        if took is None:
-            self.kill()
-        return took
-
-    def start(self):
-        with open(os.path.join(self.directory, "log"), "ab") as log:
-            self.child = subprocess.Popen(
-                [self.binary, "--config", os.path.join(self.directory, f"{self.role}.conf")],
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-                user=self.user,
-            )
-        self.pid = self.child.pid
-        self.frozen = False
-        self.up = True
-
-    def become(self, user):
-        """From the next start on it runs as that user."""
-        self.user = user
-        os.chmod(self.directory, 0o755)
-        for root, _, files in os.walk(self.directory):
-            for path in [root] + [os.path.join(root, name) for name in files]:
-                os.chown(path, user, -1)
-
-    def add_options(self, options):
-        with open(
-            os.path.join(self.directory, f"{self.role}.conf"), "a", encoding="utf-8"
-        ) as config:
-            config.writelines(f"{option.replace('=', ' = ', 1)}\n" for option in options)
-
-    def log_tail(self, lines=12):
-        with open(os.path.join(self.directory, "log"), encoding="utf-8", errors="replace") as log:
-            return "".join(log.readlines()[-lines:])
-
-    def figures(self):
-        """(open descriptors, resident KiB, threads, CPU ticks)."""
-        with open(f"/proc/{self.pid}/status", encoding="ascii") as status:
-            fields = dict(line.split(":", 1) for line in status)
-        with open(f"/proc/{self.pid}/stat", encoding="ascii") as stat:
-            ticks = stat.read().rsplit(")", 1)[1].split()
-        resident = int(fields["RssAnon"].split()[0]) + int(fields["RssShmem"].split()[0])
-        return (
-            len(os.listdir(f"/proc/{self.pid}/fd")),
-            resident,
-            int(fields["Threads"]),
-            int(ticks[11]) + int(ticks[12]),
-        )
-
-
-class Nodes:
-    """All processes of one local cluster."""
-
-    def __init__(self, binaries, directory, offset, options=(), users=False):
-        """options: "coordinator:name=value" or "participant:…"."""
-        self.directory = directory
-        self.tool = os.path.join(binaries, "tidegate")
-        subprocess.run(
-            [self.tool, "cluster", "start", "--dir", directory, "--port-offset", str(offset)],
-            check=True,
-            stdout=subprocess.DEVNULL,
-        )
-        with open(os.path.join(directory, "cluster.json"), encoding="utf-8") as file:
-            self.description = json.load(file)
-        self.coordinators = [
-            Node("coordinator", entry, directory, os.path.join(binaries, "tidegate-coordinator"))
-            for entry in self.description["coordinators"]
-        ]
-        self.participants = [
-            Node("participant", entry, directory, os.path.join(binaries, "tidegate-participant"))
-            for entry in self.description["participants"]
-        ]
-        self.all = self.coordinators + self.participants
-        self.users = users
-        if options or users:
-            self.restart_with(options)
-
-    def restart_with(self, options):
-        for node in self.all:
-            node.terminate()
-        for number, node in enumerate(self.all):
-            node.add_options(
-                option.split(":", 1)[1] for option in options if option.startswith(node.role + ":")
-            )
-            if self.users:
-                node.become(FIRST_USER + number)
-            node.start()
-        while self.leader() is None:
-            time.sleep(0.1)
-
-    def leader(self, timeout=1.0):
-        """The coordinator that leads, as far as one of them tells."""
-        for node in random.sample(self.coordinators, len(self.coordinators)):
-            if not node.up or node.frozen:
-                continue
-            try:
-                answer = wire.ask(node.http, "GET", "/metrics", timeout=timeout)
-            except wire.Broken:
-                continue
-            if b"\ntidegate_raft_is_leader 1\n" in answer.body:
-                return node
-        return None
-
-    def close(self):
-        for node in self.all:
-            node.signal(signal.SIGCONT)
-            if node.up:
-                node.kill()
-
-
-class Net:
-    """Which nodes cannot reach which."""
-
-    TABLE = "inet tidegate_chaos"
-
-    def __init__(self):
-        self.lock = threading.Lock()
-        self.cuts = []  # (user, ports, what becomes of packets)
-        self.apply()
-
-    def apply(self):
-        rules = [
-            f"add rule {self.TABLE} out meta skuid {user} tcp dport {{ {ports} }} {verdict}"
-            for user, ports, verdict in self.cuts
-        ]
-        script = [
-            f"add table {self.TABLE}",
-            f"delete table {self.TABLE}",
-            f"add table {self.TABLE}",
-            f"add chain {self.TABLE} out {{ type filter hook output priority 0; }}",
-        ]
-        subprocess.run(["nft", "-f", "-"], input="\n".join(script + rules), text=True, check=True)
-
-    def cut(self, some, others, one_way=False, verdict="drop"):
-        """What `some` send to `others` is lost, and the other way round."""
-        pairs = [(a, b) for a in some for b in others if a is not b]
-        if not one_way:
-            pairs += [(b, a) for a, b in pairs]
-        cuts = [(a.user, ", ".join(map(str, b.ports)), verdict) for a, b in pairs]
-        with self.lock:
-            self.cuts += cuts
-            self.apply()
-        return cuts
-
-    def heal(self, cuts):
-        with self.lock:
-            for cut in cuts:
-                self.cuts.remove(cut)
-            self.apply()
+SYNC_ERROR_S = 8  # a process whose sync failed has ended within this
+CLOCKS = [1, 10, 60, 3600, 86400]
+TIMES = [0.3, 1, 2, 4, 8]
 
 
 class Nemesis(threading.Thread):
-    """A seeded schedule of misfortune."""
+    """One kind of fault, over and over until it is told to stop. What it did wrong it makes good."""
 
-    MENU = {
-        "kill leader": 30,
-        "kill coordinator": 12,
-        "kill participant": 8,
-        "kill majority": 3,
-        "kill all coordinators": 2,
-        "kill everything": 1,
-        "freeze leader": 12,
-        "freeze coordinator": 6,
-        "freeze participant": 8,
-        "end leader": 6,
-        "end coordinator": 4,
-        "end participant": 4,
-    }
-    NET_MENU = {
-        "isolate leader": 16,
-        "isolate coordinator": 6,
-        "isolate participant": 6,
-        "deafen leader": 6,
-        "deafen coordinator": 4,
-        "deafen participant": 4,
-        "unlink leader": 6,
-        "halve all": 4,
-        "reset all": 5,
-        "reset leader": 5,
-    }
+    MENU = {}  # method and victims -> weight
+    NEEDS_NET = False
+    PAUSE = 1.0  # of the usual pause between two faults
 
-    def __init__(self, nodes, history, stop, seed, pause, net=None):
+    def __init__(self, nodes, history, stop, seed, every):
         super().__init__(daemon=True)
         self.nodes = nodes
         self.history = history
         self.stop = stop
         self.random = random.Random(seed)
-        self.pause = pause
-        self.net = net
-        self.menu = {**self.MENU, **self.NET_MENU} if net else self.MENU
-        self.events = []
+        self.every = every * self.PAUSE
+
+    @classmethod
+    def possible(cls, nodes):
+        return bool(nodes.net) or not cls.NEEDS_NET
 
     def run(self):
-        names, weights = list(self.menu), list(self.menu.values())
-        while not self.stop.wait(self.pause * (0.3 + self.random.random() * 1.4)):
+        names, weights = list(self.MENU), list(self.MENU.values())
+        self.begin()
+        while not self.stop.wait(self.every * (0.3 + self.random.random() * 1.4)):
             name = self.random.choices(names, weights)[0]
             verb, what = name.split(" ", 1)
-            victims = self.victims(what)
-            if victims:
-                self.history.count("nemesis " + name)
-                self.events.append((round(time.monotonic(), 3), name, [v.name for v in victims]))
-                getattr(self, verb)(victims)
+            victims = [v for v in self.victims(what) if v.claimed.acquire(blocking=False)]
+            try:
+                if victims:
+                    leads = self.nodes.leader() if verb in ("kill", "end", "freeze") else None
+                    self.history.count("nemesis " + name)
+                    self.tell(name, victims, "begin", leads=leads in victims)
+                    getattr(self, verb)(victims)
+                    self.tell(name, victims, "end")
+            finally:
+                for node in victims:
+                    node.claimed.release()
+        self.end_all()
+
+    def begin(self):
+        pass
+
+    def end_all(self):
+        pass
+
+    def tell(self, name, victims, phase, **more):
+        who = [victim.name for victim in victims]
+        self.history.log(p="nemesis", type="info", f="nemesis", kind=name, who=who, phase=phase,
+                         **more)
+
+    def died(self, node):
+        self.history.log(p="nemesis", type="info", f="died", node=node.name,
+                         status=node.child.returncode, tail=node.log_tail(25))
 
     def victims(self, what):
         usable = [c for c in self.nodes.coordinators if c.up and not c.frozen]
+        workers = [p for p in self.nodes.participants if p.up and not p.frozen]
         if what == "leader":
             leader = self.nodes.leader()
             return [leader] if leader else []
-        if what == "coordinator":
-            return [self.random.choice(usable)] if usable else []
-        if what == "participant":
-            usable = [p for p in self.nodes.participants if p.up and not p.frozen]
-            return [self.random.choice(usable)] if usable else []
         if what == "majority":
-            return usable[:2]
-        if what == "all coordinators":
-            return usable
-        return [node for node in self.nodes.all if node.up and not node.frozen]
+            return self.random.sample(usable, min(len(usable), len(self.nodes.coordinators) // 2 + 1))
+        if what == "participants":
+            return self.random.sample(workers, min(len(workers), len(self.nodes.participants) // 2 + 1))
+        some = {
+            "coordinator": [self.random.choice(usable)] if usable else [],
+            "participant": [self.random.choice(workers)] if workers else [],
+            "node": [self.random.choice(usable + workers)] if usable + workers else [],
+            "coordinators": usable,
+        }
+        return some.get(what, usable + workers)
 
-    def hold(self, cuts):
-        self.history.count("cuts")
-        self.stop.wait(self.random.choice([0.3, 1, 2, 4, 8, 12]))
-        self.net.heal(cuts)
+    def hold(self, times=()):
+        self.stop.wait(self.random.choice(times or TIMES))
 
-    def isolate(self, victims):
-        """From all other nodes; clients reach it."""
-        self.hold(self.net.cut(victims, self.nodes.all))
 
-    def deafen(self, victims):
-        """It hears, and nobody hears it; or the other way round."""
-        others = [node for node in self.nodes.all if node not in victims]
-        if self.random.random() < 0.5:
-            victims, others = others, victims
-        self.hold(self.net.cut(victims, others, one_way=True))
-
-    def unlink(self, victims):
-        """From all of the other kind."""
-        self.hold(self.net.cut(victims, self.nodes.participants))
-
-    def halve(self, victims):
-        some = self.random.sample(self.nodes.all, len(self.nodes.all) // 2)
-        self.hold(self.net.cut(some, [node for node in self.nodes.all if node not in some]))
-
-    def reset(self, victims):
-        """Connections break at the end that sends; the other end may not hear of it."""
-        cuts = self.net.cut(victims, self.nodes.all, verdict="reject with tcp reset")
-        self.stop.wait(self.random.choice([0.02, 0.1, 1]))
-        self.net.heal(cuts)
+class Kill(Nemesis):
+    MENU = {
+        "kill leader": 34,
+        "kill coordinator": 12,
+        "kill participant": 14,
+        "kill majority": 4,
+        "kill coordinators": 2,
+        "kill participants": 2,
+        "kill everything": 1,
+        "end leader": 4,
+        "end coordinator": 2,
+        "end participant": 4,
+    }
 
     def kill(self, victims):
         for node in victims:
@@ -324,29 +108,320 @@ class Nemesis(threading.Thread):
             node.signal(signal.SIGKILL)
         self.history.count("kills", len(victims))
         for node in victims:
-            node.wait_gone(5)
-        self.stop.wait(self.random.choice([0, 0.1, 0.5, 1, 2, 4]))
+            node.wait_gone(10)
+        self.hold([0, 0, 0, 0.1, 0.5, 1, 2, 4])
         for node in self.random.sample(victims, len(victims)):
             node.start()
-
-    def freeze(self, victims):
-        for node in victims:
-            node.frozen = True
-            node.signal(signal.SIGSTOP)
-        self.history.count("freezes", len(victims))
-        self.stop.wait(self.random.choice([0.1, 0.3, 1, 2, 4, 10]))
-        for node in victims:
-            node.signal(signal.SIGCONT)
-            node.frozen = False
 
     def end(self, victims):
         for node in victims:
             took = node.terminate()
             self.history.count("orderly stops")
-            if took is None or took > 5:
-                self.history.violation(f"{node.name} took {took} s to stop\n{node.log_tail()}")
+            self.history.log(p="nemesis", type="info", f="stop", node=node.name, took=took,
+                             tail="" if took is not None and took < 5 else node.log_tail())
             self.stop.wait(self.random.random())
             node.start()
+
+
+class Pause(Nemesis):
+    MENU = {
+        "freeze leader": 12,
+        "freeze coordinator": 6,
+        "freeze participant": 8,
+        "freeze majority": 2,
+        "freeze participants": 2,
+    }
+
+    def freeze(self, victims):
+        for node in victims:
+            node.frozen = True
+            node.signal(signal.SIGSTOP)
+        self.history.count("pauses", len(victims))
+        self.hold([0.1, 0.3, 1, 2, 4, 10])
+        for node in victims:
+            node.signal(signal.SIGCONT)
+            node.frozen = False
+
+
+class Cuts(Nemesis):
+    """Parent of all that goes wrong on the way."""
+
+    NEEDS_NET = True
+
+    def run(self):
+        # The network fails whatever else happens to a process: nobody is claimed.
+        names, weights = list(self.MENU), list(self.MENU.values())
+        while not self.stop.wait(self.every * (0.3 + self.random.random() * 1.4)):
+            name = self.random.choices(names, weights)[0]
+            verb, what = name.split(" ", 1)
+            victims = self.victims(what)
+            if victims:
+                self.history.count("nemesis " + name)
+                self.tell(name, victims, "begin")
+                getattr(self, verb)([victim.name for victim in victims])
+                self.tell(name, victims, "end")
+
+    def names(self):
+        return [node.name for node in self.nodes.all]
+
+    def cut(self, pairs, verdict="drop", times=()):
+        rules = self.nodes.net.cut(pairs, verdict)
+        self.hold(times)
+        self.nodes.net.heal(rules)
+
+
+class Partition(Cuts):
+    MENU = {
+        "isolate leader": 14,
+        "isolate node": 8,
+        "halve all": 6,
+        "ring all": 4,
+        "deafen leader": 5,
+        "mute leader": 5,
+        "deafen node": 4,
+        "mute node": 4,
+        "unlink leader": 6,
+        "unlink coordinators": 3,
+        "shut leader": 4,
+        "shut all": 1,
+        "bridge leader": 4,
+    }
+
+    def cut(self, pairs, verdict="drop", times=()):
+        self.history.count("partitions")
+        super().cut(pairs, verdict, times)
+
+    def isolate(self, victims):
+        """From all other nodes; clients reach it."""
+        self.cut(both_ways(victims, self.names()))
+
+    def halve(self, victims):
+        some = self.random.sample(victims, len(victims) // 2)
+        self.cut(both_ways(some, [name for name in victims if name not in some]))
+
+    def ring(self, _):
+        """Each node sees its two neighbours only: every coordinator a majority, each another one."""
+        order = self.random.sample(self.names(), len(self.names()))
+        near = {(a, b) for i, a in enumerate(order) for b in (order[i - 1], order[i - len(order) + 1])}
+        self.cut([pair for pair in both_ways(order, order) if pair not in near])
+
+    def deafen(self, victims):
+        """It is heard and hears nothing."""
+        self.cut([(other, victim) for victim in victims for other in self.names()])
+
+    def mute(self, victims):
+        """It hears and is not heard."""
+        self.cut([(victim, other) for victim in victims for other in self.names()])
+
+    def unlink(self, victims):
+        """From all of the other kind."""
+        self.cut(both_ways(victims, [node.name for node in self.nodes.participants]))
+
+    def shut(self, victims):
+        """From the clients only."""
+        self.cut(both_ways(victims, [CLIENTS]))
+
+    def bridge(self, victims):
+        """It sees both halves of the coordinators, which do not see each other."""
+        rest = [c.name for c in self.nodes.coordinators if c.name not in victims]
+        self.cut(both_ways(rest, rest))
+
+
+class Flaky(Cuts):
+    MENU = {"lose leader": 4, "lose node": 6, "lose all": 3}
+
+    def lose(self, victims):
+        self.history.count("flaky links")
+        share = self.random.randint(1, 30)
+        pairs = both_ways(victims, self.names() + [CLIENTS])
+        self.cut(pairs, f"numgen random mod 100 < {share} drop", [1, 2, 4, 8])
+
+
+class Reset(Cuts):
+    MENU = {"reset leader": 4, "reset node": 5, "reset all": 2, "tear node": 5, "tear all": 3}
+    PAUSE = 0.6
+
+    def reset(self, victims):
+        """Connections break at the end that sends; the other end may not hear of it."""
+        self.history.count("resets")
+        pairs = both_ways(victims, self.names() + [CLIENTS])
+        self.cut(pairs, "meta l4proto tcp reject with tcp reset", [0.02, 0.1, 1])
+
+    def tear(self, victims):
+        """Both ends of every connection break once."""
+        self.history.count("resets")
+        for victim in victims:
+            self.nodes.net.kill_connections(victim)
+
+
+class Slow(Cuts):
+    MENU = {"throttle leader": 4, "throttle node": 6, "throttle all": 2}
+
+    def throttle(self, victims):
+        self.history.count("slow links")
+        rate = self.random.choice(["200kbit", "1mbit", "4mbit"])
+        for victim in victims:
+            self.nodes.net.throttle(victim, rate)
+        self.hold([1, 2, 4, 8])
+        for victim in victims:
+            self.nodes.net.unthrottle(victim)
+
+
+class Delay(Cuts):
+    """There is no queue that delays in every kernel: the way is closed and opened again, so that
+    what comes is late by up to so long, and by what TCP then waits."""
+
+    MENU = {"stutter leader": 4, "stutter node": 5, "stutter all": 1}
+
+    def stutter(self, victims):
+        self.history.count("delays")
+        end = time.monotonic() + self.random.choice([1, 2, 4])
+        late = self.random.choice([0.02, 0.1, 0.3, 0.5])
+        pairs = both_ways(victims, self.names())
+        while time.monotonic() < end and not self.stop.is_set():
+            self.cut(pairs, "drop", [late])
+            self.stop.wait(0.05 + late * self.random.random())
+
+
+class Swizzle(Cuts):
+    """Nodes are cut off one after the other, and come back in another order."""
+
+    MENU = {"swizzle all": 1}
+    PAUSE = 2
+
+    def swizzle(self, victims):
+        self.history.count("swizzles")
+        some = self.random.sample(victims, self.random.randint(2, len(victims)))
+        cuts = []
+        for name in some:
+            cuts.append(self.nodes.net.cut(both_ways([name], self.names())))
+            self.stop.wait(self.random.random())
+        self.random.shuffle(cuts)
+        for rules in cuts:
+            self.nodes.net.heal(rules)
+            self.stop.wait(self.random.random())
+
+
+class Disk(Nemesis):
+    """A disk has little room, or none, and later has room again."""
+
+    MENU = {"fill leader": 1, "fill all": 3}
+    NEEDS_NET = True
+
+    def victims(self, what):
+        return [node for node in super().victims(what) if node.own_disk]
+
+    def fill(self, victims):
+        node = self.random.choice(victims)
+        self.history.count("full disks")
+        left = self.random.choice([0, 64 << 10, 2 << 20, 12 << 20])
+        node.excuse = f"its disk had {left} bytes left"
+        node.fill_disk(left)
+        self.hold([1, 2, 4, 8])
+        node.empty_disk()
+        if not node.alive():
+            self.history.count("ended on a full disk")
+            if node.child.returncode < 0:
+                self.died(node)
+            node.start()
+        node.excuse = None
+
+
+class Sync(Nemesis):
+    """A sync fails: the process must end, since what it was to keep may be gone."""
+
+    MENU = {"fail leader": 3, "fail coordinator": 2, "fail participant": 5}
+    PAUSE = 1.5
+
+    @classmethod
+    def possible(cls, nodes):
+        return nodes.shim is not None
+
+    def fail(self, victims):
+        node = victims[0]
+        before = node.faults.syncs_failed()
+        node.excuse = "a sync failed"
+        node.faults.fail_syncs(1)
+        self.stop.wait(3)
+        node.faults.fail_syncs(0)
+        if node.faults.syncs_failed() > before:
+            self.history.count("failed syncs")
+            took = node.wait_gone(SYNC_ERROR_S)
+            if took is None:
+                self.history.log(p="nemesis", type="info", f="survived", node=node.name,
+                                 tail=node.log_tail())
+                node.kill()
+            elif node.child.returncode < 0:
+                self.died(node)
+            node.up = False
+            node.start()
+        node.excuse = None
+
+
+class Clock(Nemesis):
+    """A node's wall clock jumps."""
+
+    MENU = {"jump leader": 4, "jump node": 5}
+
+    @classmethod
+    def possible(cls, nodes):
+        return nodes.shim is not None
+
+    def jump(self, victims):
+        self.history.count("clock jumps")
+        victims[0].faults.set_clock(self.random.choice(CLOCKS) * self.random.choice([-1, 1]))
+        self.hold()
+        if self.random.random() < 0.7:
+            victims[0].faults.set_clock(0)
+
+    def end_all(self):
+        for node in self.nodes.all:
+            node.faults.set_clock(0)
+
+
+class Storm(Nemesis):
+    """Snapshots and heartbeats, with which collecting comes, as fast as can be."""
+
+    def run(self):
+        self.history.count("storms")
+        self.tell("storm", self.nodes.all, "begin")
+        self.nodes.storm(True)
+        self.stop.wait()
+        self.nodes.storm(False)
+        self.tell("storm", self.nodes.all, "end")
+
+
+KINDS = {
+    "kill": Kill,
+    "pause": Pause,
+    "partition": Partition,
+    "flaky": Flaky,
+    "reset": Reset,
+    "slow": Slow,
+    "delay": Delay,
+    "swizzle": Swizzle,
+    "disk": Disk,
+    "sync": Sync,
+    "clock": Clock,
+    "storm": Storm,
+}
+
+
+def deal(rounds, seed, kinds, always=()):
+    """At most three kinds for each round, so that all have their turn."""
+    dealer = random.Random(seed)
+    deck = []
+    hands = []
+    for _ in range(rounds):
+        hand = [kind for kind in always if kind in kinds]
+        while len(hand) < min(3, len(kinds)):
+            if not deck:
+                deck = dealer.sample(kinds, len(kinds))
+            kind = deck.pop()
+            if kind not in hand:
+                hand.append(kind)
+        hands.append(hand)
+    return hands
 
 
 class Guard(threading.Thread):
@@ -361,9 +436,10 @@ class Guard(threading.Thread):
     def run(self):
         while not self.stop.wait(0.1):
             for node in self.nodes.all:
-                if node.up and not node.alive() and node.up:
-                    code = node.child.returncode if node.child else "?"
-                    self.history.violation(
-                        f"{node.name} died by itself (status {code})\n{node.log_tail(25)}"
-                    )
+                if not node.up or node.alive() or node.excuse or not node.claimed.acquire(False):
+                    continue
+                if node.up and not node.alive() and not node.excuse:
+                    self.history.log(p="guard", type="info", f="died", node=node.name,
+                                     status=node.child.returncode, tail=node.log_tail(25))
                     node.start()
+                node.claimed.release()

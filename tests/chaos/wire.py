@@ -32,9 +32,10 @@ def address(text):
 class Connection:
     """One connection, closed after use."""
 
-    def __init__(self, node, timeout):
+    def __init__(self, node, timeout, source=None):
         try:
-            self.sock = socket.create_connection(address(node), timeout=timeout)
+            where = (source, 0) if source else None
+            self.sock = socket.create_connection(address(node), timeout, where)
             self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         except OSError as error:
             raise Broken(f"connect: {error}") from error
@@ -98,12 +99,12 @@ def head(method, path, headers):
     return f"{method} {path} HTTP/1.1\r\nHost: x\r\n{AUTH}{lines}\r\n".encode()
 
 
-def ask(node, method, path, headers=None, body=b"", timeout=15):
+def ask(node, method, path, headers=None, body=b"", timeout=15, source=None):
     """A small request, asked once."""
     headers = dict(headers or {})
     if body or method in ("PUT", "POST"):
         headers["Content-Length"] = len(body)
-    with Connection(node, timeout) as connection:
+    with Connection(node, timeout, source) as connection:
         connection.send(head(method, path, headers) + body)
         return connection.answer()
 

@@ -1,0 +1,280 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The processes of a cluster, each with a network, a disk and a clock that can be made to fail."""
+
+import mmap
+import os
+import random
+import secrets
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+import threading
+import time
+
+import wire
+from net import ADMIN_ADDRESS
+
+DISK_BYTES = 4 << 30  # of a disk that can be filled; takes memory only for what is on it
+RESERVE = "16m"
+SHIM = os.path.join("tests", "libchaos_faults.so")
+COMMON = [
+    "allow_empty_password = true",
+    f"disk_reserve_bytes = {RESERVE}",
+]
+OWN = {
+    "coordinator": ["bootstrap = true", "snapshot_bytes = 1m", "participant_lease_ms = 3000"],
+    "participant": [],
+}
+# What is done over and over as fast as it can be.
+STORM = {"coordinator": ["snapshot_bytes = 64k"], "participant": ["heartbeat_ms = 50"]}
+
+
+class FaultPage:
+    """What faults.c reads: tests/chaos/faults.c has the same struct."""
+
+    def __init__(self, path):
+        self.path = path
+        with open(path, "w+b") as file:
+            file.truncate(4096)
+            self.map = mmap.mmap(file.fileno(), 4096)
+
+    def set_clock(self, seconds):
+        struct.pack_into("q", self.map, 0, int(seconds * 1e9))
+
+    def fail_syncs(self, count):
+        struct.pack_into("i", self.map, 8, count)
+
+    def syncs_failed(self):
+        return struct.unpack_from("i", self.map, 12)[0]
+
+
+def free_ports(count):
+    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    ports = [sock.getsockname()[1] for sock in sockets]
+    for sock in sockets:
+        sock.close()
+    return ports
+
+
+class Node:
+    def __init__(self, cluster, role, number, own_disk):
+        self.role = role
+        self.id = number
+        self.name = f"{role[0]}{number}"
+        self.net = cluster.net
+        self.directory = os.path.join(cluster.directory, f"{role}-{number}")
+        self.data = os.path.join(self.directory, "data")
+        self.conf = os.path.join(self.directory, f"{role}.conf")
+        self.binary = os.path.join(cluster.binaries, f"tidegate-{role}")
+        self.own_disk = own_disk
+        self.child = None
+        self.up = False
+        self.frozen = False
+        self.excuse = None  # why it may die by itself
+        self.claimed = threading.Lock()
+        self.shim = cluster.shim
+        os.makedirs(self.data)
+        self.faults = FaultPage(os.path.join(self.directory, "faults"))
+        if self.net:
+            self.host, ports = self.net.add(self.name), [8030, 9010, 9020]
+        else:
+            self.host, ports = "127.0.0.1", free_ports(3)
+        self.http_port, self.raft_port, self.rpc_port = ports
+        self.http = f"{self.host}:{self.http_port}"
+        if own_disk:
+            self.disk("none", f"size={DISK_BYTES}", "-t", "tmpfs")
+
+    def disk(self, what, options, *more):
+        subprocess.run(["mount", *more, "-o", options, what, self.data], check=True)
+
+    def disk_used(self):
+        stat = os.statvfs(self.data)
+        return (stat.f_blocks - stat.f_bfree) * stat.f_frsize
+
+    def fill_disk(self, left):
+        """Leaves so many bytes free on its disk."""
+        self.disk("none", f"remount,size={self.disk_used() + left}")
+
+    def empty_disk(self):
+        self.disk("none", f"remount,size={DISK_BYTES}")
+
+    def configure(self, cluster, options=()):
+        lines = [f"{self.role}_id = {self.id}", f"data_dir = {self.data}", f"host = {self.host}"]
+        lines += [f"http_port = {self.http_port}", f"rpc_port = {self.rpc_port}"]
+        if self.role == "coordinator":
+            lines += [f"raft_port = {self.raft_port}", f"coordinators = {cluster.peers}"]
+        else:
+            lines += [f"coordinators = {cluster.rpcs}"]
+        lines += [f"cluster_secret = {cluster.secret}", *COMMON]
+        known = {}
+        for line in lines + OWN[self.role] + list(options):
+            known[line.split("=", 1)[0].strip()] = line
+        with open(self.conf, "w", encoding="utf-8") as file:
+            file.write("\n".join(known.values()) + "\n")
+
+    def alive(self):
+        return self.child is not None and self.child.poll() is None
+
+    def signal(self, number):
+        if self.alive():
+            self.child.send_signal(number)
+
+    def wait_gone(self, timeout):
+        """Seconds until it was gone, or None."""
+        begin = time.monotonic()
+        try:
+            self.child.wait(timeout)
+        except subprocess.TimeoutExpired:
+            return None
+        return time.monotonic() - begin
+
+    def kill(self):
+        self.up = False
+        self.signal(signal.SIGKILL)
+        self.wait_gone(10)
+
+    def terminate(self, timeout=10):
+        self.up = False
+        self.signal(signal.SIGTERM)
+        took = self.wait_gone(timeout)
+        if took is None:
+            self.kill()
+        return took
+
+    def start(self):
+        environment = dict(os.environ)
+        if self.shim:
+            environment["LD_PRELOAD"] = self.shim
+            environment["TIDEGATE_CHAOS_FAULTS"] = self.faults.path
+            asan = environment.get("ASAN_OPTIONS", "")
+            environment["ASAN_OPTIONS"] = f"{asan}:verify_asan_link_order=0".lstrip(":")
+        inside = self.net.inside(self.name) if self.net else []
+        with open(os.path.join(self.directory, "log"), "ab") as log:
+            self.child = subprocess.Popen(
+                inside + [self.binary, "--config", self.conf],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+                env=environment,
+            )
+        self.frozen = False
+        self.up = True
+
+    def log_tail(self, lines=12):
+        with open(os.path.join(self.directory, "log"), encoding="utf-8", errors="replace") as log:
+            return "".join(log.readlines()[-lines:])
+
+    def figures(self):
+        """(open descriptors, resident KiB, threads, CPU ticks)."""
+        with open(f"/proc/{self.child.pid}/status", encoding="ascii") as status:
+            fields = dict(line.split(":", 1) for line in status)
+        with open(f"/proc/{self.child.pid}/stat", encoding="ascii") as stat:
+            ticks = stat.read().rsplit(")", 1)[1].split()
+        resident = int(fields["RssAnon"].split()[0]) + int(fields["RssShmem"].split()[0])
+        return (
+            len(os.listdir(f"/proc/{self.child.pid}/fd")),
+            resident,
+            int(fields["Threads"]),
+            int(ticks[11]) + int(ticks[12]),
+        )
+
+
+class Nodes:
+    """All processes of one cluster."""
+
+    def __init__(self, binaries, directory, net, seed=0, options=(), coordinators=3, participants=3):
+        """options: "coordinator:name=value" or "participant:…"."""
+        self.directory = directory
+        self.binaries = os.path.abspath(binaries)
+        self.net = net
+        self.secret = secrets.token_hex(16)
+        shim = os.path.join(self.binaries, SHIM)
+        self.shim = shim if os.path.exists(shim) else None
+        self.options = {
+            role: [o.split(":", 1)[1].replace("=", " = ", 1) for o in options if o.startswith(role)]
+            for role in OWN
+        }
+        # A network of its own means mounts of its own, too.
+        fillable = random.Random(seed)
+        disk_c = {fillable.randint(1, coordinators)} if net else set()
+        disk_p = {fillable.randint(1, participants)} if net else set()
+        self.coordinators = [
+            Node(self, "coordinator", i + 1, i + 1 in disk_c) for i in range(coordinators)
+        ]
+        self.participants = [
+            Node(self, "participant", i + 1, i + 1 in disk_p) for i in range(participants)
+        ]
+        self.all = self.coordinators + self.participants
+        self.peers = ",".join(
+            f"{c.id}={c.host}:{c.raft_port}:{c.rpc_port}:{c.http_port}" for c in self.coordinators
+        )
+        self.rpcs = ",".join(f"{c.host}:{c.rpc_port}" for c in self.coordinators)
+        for node in self.all:
+            node.configure(self, self.options[node.role])
+            node.start()
+        self.wait_serving()
+
+    def wait_serving(self, timeout=120):
+        """Until there is a leader and every participant serves."""
+        deadline = time.monotonic() + timeout
+        while time.monotonic() < deadline:
+            try:
+                if self.leader() and all(
+                    self.ask(node, "/api/health").status == 200 for node in self.participants
+                ):
+                    return
+            except wire.Broken:
+                pass
+            time.sleep(0.1)
+        tails = "\n".join(f"{node.name}: {node.log_tail(4)}" for node in self.all)
+        raise RuntimeError(f"the cluster does not serve after {timeout} s\n{tails}")
+
+    def ask(self, node, path, timeout=1.0):
+        """A question that no fault of the network concerns."""
+        source = ADMIN_ADDRESS if self.net else None
+        return wire.ask(node.http, "GET", path, timeout=timeout, source=source)
+
+    def leader(self):
+        """The coordinator that leads in the newest term, as far as any of them tells."""
+        found = (-1, None)
+        for node in self.coordinators:
+            if not node.up or node.frozen:
+                continue
+            try:
+                text = self.ask(node, "/metrics").body.decode()
+            except wire.Broken:
+                continue
+            if "\ntidegate_raft_is_leader 1\n" in text:
+                term = int(text.split("\ntidegate_raft_term ", 1)[1].split(None, 1)[0])
+                found = max(found, (term, node), key=lambda pair: pair[0])
+        return found[1]
+
+    def storm(self, on):
+        """Rolling restart with tiny intervals, or with the usual ones."""
+        for node in self.all:
+            more = STORM[node.role] if on else []
+            with node.claimed:
+                node.configure(self, self.options[node.role] + more)
+                node.terminate()
+                node.start()
+            time.sleep(0.5)
+
+    def keep(self):
+        """Disks of memory go with this process: a copy of what is on them stays."""
+        for node in self.all:
+            if node.own_disk:
+                shutil.copytree(node.data, node.data + "-kept", dirs_exist_ok=True)
+
+    def close(self):
+        for node in self.all:
+            node.signal(signal.SIGCONT)
+            if node.child:
+                node.kill()
+
+    def leave_disks(self):
+        for node in self.all:
+            if node.own_disk:
+                subprocess.run(["umount", node.data], check=False)
