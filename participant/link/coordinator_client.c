@@ -234,7 +234,7 @@ static void wait_in(struct call *call, enum call_state state, uint64_t ms)
 {
     if (call->timer == NULL)
         call->timer = loop_timer_open(call->client->loop, on_timer, call);
-    TG_CHECK(call->timer != NULL); /* as for the call itself */
+    TG_CHECK_MEMORY(call->timer != NULL); /* as for the call itself */
     call->state = state;
     loop_timer_start(call->timer, ms, 0);
 }
@@ -282,7 +282,7 @@ static void send_call(struct call *call)
     struct attempt *attempt = calloc(1, sizeof *attempt);
     uint64_t left = time_left(call);
 
-    TG_CHECK(attempt != NULL);
+    TG_CHECK_MEMORY(attempt != NULL);
     attempt->call = call;
     attempt->target = c->leader;
     call->attempt = attempt;
@@ -329,7 +329,7 @@ void coordinator_client_call(struct coordinator_client *client, uint16_t type, s
 
     /* Without room for its own record a call cannot be kept; the process is about to fail anyway.
      */
-    TG_CHECK(call != NULL);
+    TG_CHECK_MEMORY(call != NULL);
     call->client = client;
     call->type = type;
     call->head = *head;

@@ -47,7 +47,7 @@ int coordinator_client_call_wait(struct coordinator_client *client, uint16_t typ
     struct loop *loop = client->loop;
     struct waiting *w = calloc(1, sizeof *w);
 
-    TG_CHECK(w != NULL);
+    TG_CHECK_MEMORY(w != NULL);
     w->client = client;
     w->type = type;
     w->head = *head;

@@ -32,9 +32,11 @@ struct membership {
     int work_err;
     bool busy;
     bool joined;
-    bool over;                  /* fenced */
-    bool hurry;                 /* the next heartbeat goes out at once */
-    bool clearing;              /* the registration under way is an earlier start's */
+    bool over;     /* fenced */
+    bool hurry;    /* the next heartbeat goes out at once */
+    bool clearing; /* the registration under way is an earlier start's */
+    /* What could not be written down and is tried again; NULL: nothing. */
+    void (*unsaved)(struct loop_work *work);
     void (*closed)(void *data); /* closing if not NULL */
     void *closed_data;
 };
@@ -126,15 +128,24 @@ static void save_then(struct membership *m, void (*then)(struct loop_work *work)
     }
 }
 
+/* The disk is full, say: until the identity is written down, nothing is built on it. True if it is
+ * to be tried again. */
+static bool save_again(struct membership *m, void (*then)(struct loop_work *work))
+{
+    if (m->work_err == 0)
+        return false;
+    log_warn("membership", "register_retry err=%s reason=\"the node's identity cannot be written\"",
+             tg_err_name(m->work_err));
+    m->unsaved = then;
+    loop_timer_start(m->timer, REGISTER_RETRY_MS, 0);
+    return true;
+}
+
 static void pending_saved(struct loop_work *work)
 {
     struct membership *m = work->data;
 
-    if (ended(m))
-        return;
-    if (m->work_err != 0)
-        fence(m, m->work_err, "the node's identity cannot be written");
-    else
+    if (!ended(m) && !save_again(m, pending_saved))
         send_registration(m);
 }
 
@@ -150,12 +161,8 @@ static void accepted_saved(struct loop_work *work)
 {
     struct membership *m = work->data;
 
-    if (ended(m))
+    if (ended(m) || save_again(m, accepted_saved))
         return;
-    if (m->work_err != 0) {
-        fence(m, m->work_err, "the node's identity cannot be written");
-        return;
-    }
     atomic_store(&m->identity->epoch, m->record.epoch);
     atomic_store(&m->identity->node, m->record.node);
     m->joined = true;
@@ -172,11 +179,7 @@ static void old_pending_saved(struct loop_work *work)
 {
     struct membership *m = work->data;
 
-    if (ended(m))
-        return;
-    if (m->work_err != 0)
-        fence(m, m->work_err, "the node's identity cannot be written");
-    else
+    if (!ended(m) && !save_again(m, old_pending_saved))
         make_nonce(m);
 }
 
@@ -334,6 +337,13 @@ static void on_timer(void *data)
 
     if (m->busy || m->over)
         return;
+    if (m->unsaved != NULL) {
+        void (*then)(struct loop_work *) = m->unsaved;
+
+        m->unsaved = NULL;
+        save_then(m, then);
+        return;
+    }
     if (!m->joined) {
         send_registration(m);
         return;

@@ -118,7 +118,7 @@ int peer_call_wait(struct peer_clients *peers, node_id node, const char *address
 {
     struct waiting *w = calloc(1, sizeof *w);
 
-    TG_CHECK(w != NULL);
+    TG_CHECK_MEMORY(w != NULL);
     w->call.node = node;
     snprintf(w->call.address, sizeof w->call.address, "%s", address);
     w->call.type = type;
