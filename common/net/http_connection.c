@@ -142,12 +142,14 @@ static void http_connection_on_write(uv_write_t *request, int status)
 static void http_connection_flush(struct http_connection *connection)
 {
     struct buf *out = &connection->out;
-    if (connection->write_busy || out->len == 0)
+    if (connection->write_busy)
         return;
-    if (out->err != 0) {
+    if (out->err != 0) { /* even if nothing of the answer found room: the client waits */
         http_connection_close(connection);
         return;
     }
+    if (out->len == 0)
+        return;
     uv_stream_t *stream = (uv_stream_t *)&connection->tcp;
     uv_buf_t bytes = uv_buf_init((char *)out->data, (unsigned)out->len);
     int rc = uv_try_write(stream, &bytes, 1);
