@@ -2,6 +2,7 @@
 /* The event loop of a thread: libuv, a queue of posted calls, and hooks for the end of a turn. */
 #include "common/net/loop.h"
 
+#include <openssl/crypto.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -183,8 +184,39 @@ static void loop_start_pool(struct loop *loop)
     pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
+static void *loop_crypto_malloc(size_t size, const char *file, int line)
+{
+    (void)file;
+    (void)line;
+    return tg_must_malloc(size);
+}
+
+static void *loop_crypto_realloc(void *old, size_t size, const char *file, int line)
+{
+    (void)file;
+    (void)line;
+    return tg_must_realloc(old, size);
+}
+
+static void loop_crypto_free(void *memory, const char *file, int line)
+{
+    (void)file;
+    (void)line;
+    free(memory);
+}
+
+/* Where they get no memory libuv aborts, and OpenSSL crashes: the process had better end with a
+ * sentence. */
+static void loop_set_memory(void)
+{
+    uv_replace_allocator(tg_must_malloc, tg_must_realloc, tg_must_calloc, free);
+    CRYPTO_set_mem_functions(loop_crypto_malloc, loop_crypto_realloc, loop_crypto_free);
+}
+
 int loop_open(struct loop **out, struct tg_errmsg *msg)
 {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, loop_set_memory);
     struct loop *loop = calloc(1, sizeof *loop);
     if (loop == NULL)
         return tg_fail(msg, TG_NOMEM, "no memory for an event loop");

@@ -283,10 +283,10 @@ static const struct rpc_link_handlers rpc_client_handlers = {.on_up = rpc_client
 static void rpc_client_connect(struct rpc_client *client)
 {
     struct rpc_client_link *link = calloc(1, sizeof *link);
-    TG_CHECK(link != NULL);
+    TG_CHECK_MEMORY(link != NULL);
     int err = rpc_link_init(&link->link, client->loop, "rpc", client->secret, false,
                             &rpc_client_handlers, link);
-    TG_CHECK(err == 0);
+    TG_CHECK_MEMORY(err == 0);
     link->client = client;
     link->owner = client;
     atomic_fetch_add(&client->references, 1);
@@ -319,7 +319,8 @@ void rpc_client_call_take(struct rpc_client *client, uint16_t type, struct buf *
                           struct buf *payload, uint64_t timeout_ms, rpc_done *done, void *data)
 {
     struct rpc_call *call = calloc(1, sizeof *call);
-    TG_CHECK(call != NULL && !client->closed);
+    TG_CHECK_MEMORY(call != NULL);
+    TG_CHECK(!client->closed);
     call->type = type;
     call->done = done;
     call->data = data;
@@ -412,8 +413,8 @@ int rpc_client_open(struct loop *loop, const char *address, const char *secret,
     client->secret = strdup(secret);
     client->rest = loop_timer_open(loop, rpc_client_rested, client);
     client->deadline = loop_timer_open(loop, rpc_client_on_deadline, client);
-    TG_CHECK(client->address != NULL && client->secret != NULL && client->rest != NULL &&
-             client->deadline != NULL);
+    TG_CHECK_MEMORY(client->address != NULL && client->secret != NULL && client->rest != NULL &&
+                    client->deadline != NULL);
     client->hook = (struct loop_turn_hook){.run = rpc_client_tell_failed, .data = client};
     loop_turn_hook_add(loop, &client->hook);
     rpc_call_table_init(&client->table);

@@ -70,7 +70,7 @@ static void rpc_link_too_slow(void *data)
 static struct rpc_segment *rpc_link_new_segment(struct rpc_link *link, bool open)
 {
     struct rpc_segment *segment = calloc(1, sizeof *segment);
-    TG_CHECK(segment != NULL);
+    TG_CHECK_MEMORY(segment != NULL);
     segment->open = open;
     *link->queue_end = segment;
     link->queue_end = &segment->next;
@@ -85,7 +85,7 @@ static void rpc_link_append(struct rpc_link *link, const void *bytes, size_t len
     if (last == NULL || !last->open || last->bytes.len >= RPC_LINK_SEGMENT_BYTES)
         last = rpc_link_new_segment(link, true);
     buf_append(&last->bytes, bytes, len);
-    TG_CHECK(last->bytes.err == 0);
+    TG_CHECK_MEMORY(last->bytes.err == 0);
     link->queued_bytes += len;
 }
 

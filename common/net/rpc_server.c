@@ -127,7 +127,7 @@ static void rpc_request_answer(struct rpc_request *request, int err, const char 
 void rpc_request_reply_take(struct rpc_request *request, int err, struct buf *head,
                             struct buf *payload)
 {
-    TG_CHECK((head == NULL || head->err == 0) && (payload == NULL || payload->err == 0));
+    TG_CHECK_MEMORY((head == NULL || head->err == 0) && (payload == NULL || payload->err == 0));
     rpc_request_answer(request, err, "", head, payload);
     if (head != NULL)
         buf_close(head);
@@ -158,7 +158,7 @@ void rpc_request_verdict(struct rpc_request *request, int err, const char *text,
     struct buf copy = BUF_INIT;
     if (request->connection != NULL)
         buf_append(&copy, head.data, head.len);
-    TG_CHECK(copy.err == 0);
+    TG_CHECK_MEMORY(copy.err == 0);
     rpc_request_answer(request, err, text == NULL ? "" : text, &copy, NULL);
     buf_close(&copy);
 }
@@ -200,7 +200,7 @@ static void rpc_connection_on_frame(void *data, const struct rpc_frame *frame, u
 {
     struct rpc_connection *connection = data;
     struct rpc_request *request = calloc(1, sizeof *request);
-    TG_CHECK(request != NULL);
+    TG_CHECK_MEMORY(request != NULL);
     request->connection = connection;
     request->frame = *frame;
     request->body = body;

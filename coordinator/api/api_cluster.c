@@ -156,7 +156,7 @@ void api_cluster(struct api_request *request)
     if (!api_request_authorize(request))
         return;
     gather = calloc(1, sizeof *gather);
-    TG_CHECK(gather != NULL);
+    TG_CHECK_MEMORY(gather != NULL);
     gather->request = request;
     gather->waits_for = 1; /* the leader's answer, which may come from inside */
     api_request_hold(request);

@@ -56,7 +56,7 @@ static void redirect(struct api_request *request, bool of_load)
 {
     struct redirect *r = calloc(1, sizeof *r);
 
-    TG_CHECK(r != NULL);
+    TG_CHECK_MEMORY(r != NULL);
     r->wait.chosen = chosen;
     r->request = request;
     r->of_load = of_load;

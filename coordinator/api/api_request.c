@@ -37,7 +37,7 @@ struct api_request *api_request_open(struct api *api, struct http_exchange *exch
 {
     struct api_request *request = calloc(1, sizeof *request);
 
-    TG_CHECK(request != NULL);
+    TG_CHECK_MEMORY(request != NULL);
     request->api = api;
     request->exchange = exchange;
     request->holds = 1; /* the exchange's */

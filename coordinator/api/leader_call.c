@@ -147,7 +147,7 @@ static void try(struct leader_call *call)
         return;
     }
     struct attempt *attempt = calloc(1, sizeof *attempt);
-    TG_CHECK(attempt != NULL);
+    TG_CHECK_MEMORY(attempt != NULL);
     attempt->call = call;
     attempt->leader = leader;
     call->attempt = attempt;
@@ -235,7 +235,7 @@ void leader_call_start(struct leader_link *link, uint16_t type, struct buf *head
         return;
     }
     call = calloc(1, sizeof *call);
-    TG_CHECK(call != NULL);
+    TG_CHECK_MEMORY(call != NULL);
     call->link = link;
     call->type = type;
     call->head = *head;

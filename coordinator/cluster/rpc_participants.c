@@ -78,7 +78,7 @@ static struct wait *new_wait(void *data)
 {
     struct wait *wait = calloc(1, sizeof *wait);
 
-    TG_CHECK(wait != NULL);
+    TG_CHECK_MEMORY(wait != NULL);
     wait->data = data;
     return wait;
 }

@@ -129,6 +129,16 @@ static int guard_send(struct raft_io *io, struct raft_io_send *request,
     return guard->io_send(io, request, message, cb);
 }
 
+static int guard_append(struct raft_io *io, struct raft_io_append *request,
+                        const struct raft_entry entries[], unsigned n, raft_io_append_cb cb)
+{
+    struct raft_guard *guard = ((struct raft *)io->data)->data;
+    int rc = guard->io_append(io, request, entries, n, cb);
+    if (rc != 0 && guard->broken != NULL)
+        guard->broken(guard->broken_data, "raft's log cannot be written");
+    return rc;
+}
+
 void raft_guard_attach(struct raft_guard *guard, struct raft *raft)
 {
     guard->raft = raft;
@@ -141,6 +151,8 @@ void raft_guard_attach(struct raft_guard *guard, struct raft *raft)
     guard->io_send = raft->io->send;
     raft->io->send = guard_send;
     guard->sending_term = 0;
+    guard->io_append = raft->io->append;
+    raft->io->append = guard_append;
 }
 
 void raft_guard_turn(struct raft_guard *guard)

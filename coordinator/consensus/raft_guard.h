@@ -18,6 +18,8 @@
  * committed more, turns the follower's commit index back; a snapshot taken then names too small an
  * index, and after a restart entries are applied twice. The leader's commit index is cut to the
  * message's end.
+ * - When a write cannot even be submitted, the request is both ended and refused, and what belongs
+ * to it is freed twice: `broken` is called instead, which should end the process.
  *
  * raft->data must point to the guard. */
 #ifndef TG_COORDINATOR_CONSENSUS_RAFT_GUARD_H
@@ -35,6 +37,10 @@ struct raft_guard {
                            raft_io_snapshot_get_cb cb);
     int (*io_send)(struct raft_io *io, struct raft_io_send *request,
                    const struct raft_message *message, raft_io_send_cb cb);
+    int (*io_append)(struct raft_io *io, struct raft_io_append *request,
+                     const struct raft_entry entries[], unsigned n, raft_io_append_cb cb);
+    void (*broken)(void *data, const char *why); /* set by the owner; may be NULL */
+    void *broken_data;
     raft_io_recv_cb recv;
     raft_term sending_term; /* of the snapshot that raft is just putting into a message, else 0 */
     struct raft_message held;

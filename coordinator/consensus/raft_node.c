@@ -14,6 +14,7 @@
 #include "coordinator/consensus/raft_core.h"
 #include "coordinator/consensus/raft_dir.h"
 #include "coordinator/consensus/raft_err.h"
+#include "coordinator/consensus/raft_memory.h"
 #include "coordinator/consensus/raft_transport.h"
 
 enum {
@@ -22,7 +23,8 @@ enum {
     NODE_INIT_TRIES = 5,  /* the probe for asynchronous disk access fails now and then */
     NODE_WATCH_MS = 1000, /* between looks at disk and entries in flight */
     NODE_FLIGHT_WARN_MS = 2000,
-    NODE_STALL_MS_MIN = 100, /* later turns than this (or a heartbeat) are stalls */
+    NODE_UNPREPARED_MS_MAX = 15 * 1000, /* for a segment to be made on a disk that has room */
+    NODE_STALL_MS_MIN = 100,            /* later turns than this (or a heartbeat) are stalls */
     NODE_EXIT_STATUS = 70,
     NODE_SEGMENT_BYTES_MIN = 512 * 1024,
     /* raft counts the room of three in 64 Ki units of 1 KiB. */
@@ -43,6 +45,7 @@ struct raft_node {
     uint64_t pulse_ms;        /* when it beat last */
     uint64_t stalls;
     uint64_t disk_free_bytes;
+    uint64_t unprepared_ms; /* since when raft has no segment to write to; 0: it has */
     bool io_ready;
     bool closing;
     void (*closed)(void *data);
@@ -129,10 +132,25 @@ static void node_watch_disk(struct raft_node *node)
     raft_core_set_room(&node->core, room);
 }
 
+/* raft makes its segments ahead. If one was made and could not be made durable, it stumbles over
+ * that file for ever; a restart clears it away. */
+static void node_watch_segments(struct raft_node *node, uint64_t now_ms)
+{
+    if (node->io.capacity > 0 || node->core.proposer.room != PROPOSER_ROOM_FREE) {
+        node->unprepared_ms = 0;
+        return;
+    }
+    if (node->unprepared_ms == 0)
+        node->unprepared_ms = now_ms;
+    if (now_ms - node->unprepared_ms > NODE_UNPREPARED_MS_MAX)
+        node_fatal(node, "raft cannot make a file for its log, although the disk has room");
+}
+
 static void node_on_watch(void *data)
 {
     struct raft_node *node = data;
     node_watch_disk(node);
+    node_watch_segments(node, clock_monotonic_ms(node->core.options.clock));
     uint64_t flight_ms = raft_core_flight_us(&node->core) / 1000;
     if (flight_ms > NODE_FLIGHT_WARN_MS)
         log_warn("raft", "an entry is long under way ms=%lu", (unsigned long)flight_ms);
@@ -328,6 +346,7 @@ int raft_node_open(struct loop *loop, const struct raft_node_options *options, s
     int err = node_check_options(options, msg);
     if (err != 0)
         return err;
+    raft_memory_set();
     struct raft_node *node = calloc(1, sizeof *node);
     char *dir = strdup(options->dir);
     if (node == NULL || dir == NULL) {

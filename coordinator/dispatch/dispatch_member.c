@@ -52,7 +52,7 @@ int dispatch_member_register(struct dispatch *dispatch, struct slice head, dispa
     if (err != 0)
         return err;
     call = calloc(1, sizeof *call);
-    TG_CHECK(call != NULL);
+    TG_CHECK_MEMORY(call != NULL);
     call->request.done = register_applied;
     call->request.data = call;
     call->dispatch = dispatch;

@@ -38,7 +38,7 @@ bool dispatch_read_is_local(uint16_t type, struct slice head)
 static void fill_nodes(const struct state *state, struct msg_read_point_reply *reply)
 {
     reply->nodes = calloc(state->members.count + 1, sizeof *reply->nodes);
-    TG_CHECK(reply->nodes != NULL);
+    TG_CHECK_MEMORY(reply->nodes != NULL);
     for (uint32_t i = 0; i < state->members.count; i++) {
         const struct member *member = &state->members.list[i];
         struct read_point_node *node = &reply->nodes[reply->node_count++];
@@ -140,7 +140,7 @@ int dispatch_read_point(struct dispatch *dispatch, struct slice head, dispatch_d
         return 0;
     }
     struct read_call *call = calloc(1, sizeof *call);
-    TG_CHECK(call != NULL);
+    TG_CHECK_MEMORY(call != NULL);
     call->request.done = barrier_passed;
     call->request.data = call;
     call->dispatch = dispatch;

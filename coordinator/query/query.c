@@ -38,7 +38,7 @@ void query_answer(struct query_call *call, struct buf *json)
 
     buf_init(json);
     msg_query_reply_encode(&reply, &head);
-    TG_CHECK(reply.data.err == 0 && head.err == 0);
+    TG_CHECK_MEMORY(reply.data.err == 0 && head.err == 0);
     call->done(call->data, 0, "", slice_of(head.data, head.len));
     buf_close(&head);
     msg_query_reply_close(&reply);
@@ -201,7 +201,7 @@ void query_run(const struct query_context *context, const struct msg_query *mess
 {
     struct query_call *call = calloc(1, sizeof *call);
 
-    TG_CHECK(call != NULL);
+    TG_CHECK_MEMORY(call != NULL);
     call->context = *context;
     call->kind = message->kind;
     memcpy(call->db, message->db, sizeof call->db);

@@ -18,20 +18,20 @@
 static inline void *state_alloc(size_t count, size_t size)
 {
     void *memory = calloc(count > 0 ? count : 1, size);
-    TG_CHECK(memory != NULL);
+    TG_CHECK_MEMORY(memory != NULL);
     return memory;
 }
 static inline void *state_realloc(void *old, size_t count, size_t size)
 {
     TG_CHECK(size == 0 || count <= SIZE_MAX / size);
     void *memory = realloc(old, count > 0 ? count * size : 1);
-    TG_CHECK(memory != NULL);
+    TG_CHECK_MEMORY(memory != NULL);
     return memory;
 }
 static inline char *state_strdup(const char *text)
 {
     char *copy = strdup(text);
-    TG_CHECK(copy != NULL);
+    TG_CHECK_MEMORY(copy != NULL);
     return copy;
 }
 

@@ -198,7 +198,7 @@ uint64_t state_hash(const struct state *state)
 {
     struct buf bytes = BUF_INIT;
     state_encode(state, &bytes);
-    TG_CHECK(bytes.err == 0);
+    TG_CHECK_MEMORY(bytes.err == 0);
     uint64_t hash = checksum64(bytes.data, bytes.len);
     buf_close(&bytes);
     return hash;

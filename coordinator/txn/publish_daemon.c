@@ -115,11 +115,11 @@ static struct progress *progress_of(struct publish_daemon *d, const struct txn *
     if (p != NULL)
         return p;
     p = calloc(1, sizeof *p);
-    TG_CHECK(p != NULL);
+    TG_CHECK_MEMORY(p != NULL);
     p->txn = txn->id;
     p->tablet_count = txn->publish_count;
     p->bound = calloc(txn->publish_count + 1, 1);
-    TG_CHECK(p->bound != NULL);
+    TG_CHECK_MEMORY(p->bound != NULL);
     for (uint32_t i = 0; i < txn->publish_count; i++)
         p->bound[i] = txn->publish[i].confirmed;
     HASH_ADD(hh, d->progress, txn, sizeof p->txn, p);
@@ -266,7 +266,7 @@ static struct proposal *new_proposal(enum command_type type)
 {
     struct proposal *q = calloc(1, sizeof *q);
 
-    TG_CHECK(q != NULL);
+    TG_CHECK_MEMORY(q != NULL);
     q->command.type = type;
     return q;
 }
@@ -289,7 +289,7 @@ static void add_txn(struct proposal **q, enum command_type type, struct progress
     if (*q == NULL) {
         *q = new_proposal(type);
         (*q)->command.visible.txns = calloc(PUBLISH_VISIBLE_MAX, sizeof(struct visible_txn));
-        TG_CHECK((*q)->command.visible.txns != NULL);
+        TG_CHECK_MEMORY((*q)->command.visible.txns != NULL);
     }
     struct command_visible *visible = &(*q)->command.visible;
     struct visible_txn *v = &visible->txns[visible->count++];
@@ -297,7 +297,7 @@ static void add_txn(struct proposal **q, enum command_type type, struct progress
     v->tablet_count = p->tablet_count;
     v->one_is_enough = one_is_enough;
     v->confirmed = calloc(p->tablet_count + 1, 1);
-    TG_CHECK(v->confirmed != NULL);
+    TG_CHECK_MEMORY(v->confirmed != NULL);
     memcpy(v->confirmed, p->bound, p->tablet_count);
     p->proposed = true;
 }
@@ -318,7 +318,7 @@ static struct reach *reach_of(struct reach **reaches, const struct state *state,
         const struct table *table = catalog_table_by_id(&state->catalog, id);
 
         r = calloc(1, sizeof *r);
-        TG_CHECK(r != NULL);
+        TG_CHECK_MEMORY(r != NULL);
         r->table = id;
         r->visible = table != NULL ? table->visible : 0;
         HASH_ADD(hh, *reaches, table, sizeof r->table, r);
@@ -445,7 +445,7 @@ static void send_lines(struct publish_daemon *d)
         if (line == NULL || line->call != NULL || now < line->not_before_ms)
             continue;
         call = calloc(1, sizeof *call);
-        TG_CHECK(call != NULL);
+        TG_CHECK_MEMORY(call != NULL);
         call->message.node = member->node;
         call->message.epoch = member->epoch;
         for (const struct txn *txn = state->txns.publishing.first;

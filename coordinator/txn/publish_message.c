@@ -18,7 +18,7 @@ static const struct tablet *live_tablet(const struct state *state, const struct 
 static void add_rowsets(const struct txn *txn, struct publish_bind *bind)
 {
     bind->rowsets = calloc(txn->load_count + 1, sizeof *bind->rowsets);
-    TG_CHECK(bind->rowsets != NULL);
+    TG_CHECK_MEMORY(bind->rowsets != NULL);
     for (uint32_t i = 0; i < txn->load_count; i++) { /* loads are in order of their rowset ids */
         const struct txn_load *load = &txn->loads[i];
 
@@ -40,7 +40,7 @@ static void add_bind(struct msg_publish *message, const struct txn *txn,
         size_t room = message->bind_count == 0 ? 1 : message->bind_count * 2u;
         struct publish_bind *binds = realloc(message->binds, room * sizeof *binds);
 
-        TG_CHECK(binds != NULL);
+        TG_CHECK_MEMORY(binds != NULL);
         message->binds = binds;
     }
     struct publish_bind *bind = &message->binds[message->bind_count++];

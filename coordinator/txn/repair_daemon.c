@@ -87,7 +87,7 @@ static struct repair *repair_of(struct repair_daemon *d, tablet_id tablet, node_
     if (repair != NULL)
         return repair;
     repair = calloc(1, sizeof *repair);
-    TG_CHECK(repair != NULL);
+    TG_CHECK_MEMORY(repair != NULL);
     repair->key = (struct repair_key){.tablet = tablet, .node = node};
     HASH_ADD(hh, d->repairs, key, sizeof repair->key, repair);
     return repair;
@@ -97,7 +97,7 @@ static struct repair_call *new_call(struct repair_daemon *d, const struct repair
 {
     struct repair_call *call = calloc(1, sizeof *call);
 
-    TG_CHECK(call != NULL);
+    TG_CHECK_MEMORY(call != NULL);
     call->daemon = d;
     call->key = *key;
     call->next = d->calls;

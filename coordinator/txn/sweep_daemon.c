@@ -75,10 +75,10 @@ static void begin_round(struct sweep_daemon *d, const struct txn_sweep *sweep)
     struct command command;
 
     d->round = calloc(1, sizeof *d->round);
-    TG_CHECK(d->round != NULL);
+    TG_CHECK_MEMORY(d->round != NULL);
     d->round->daemon = d;
     d->round->requests = calloc(sweep->abort_count + 1, sizeof *d->round->requests);
-    TG_CHECK(d->round->requests != NULL);
+    TG_CHECK_MEMORY(d->round->requests != NULL);
     for (uint32_t i = 0; i < sweep->abort_count; i++) {
         command = (struct command){.type = COMMAND_TXN_ABORT};
         command.finish = sweep->aborts[i];

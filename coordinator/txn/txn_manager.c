@@ -75,7 +75,7 @@ static struct txn_call *new_call(struct txn_manager *m, txn_manager_done *done, 
 {
     struct txn_call *call = calloc(1, sizeof *call);
 
-    TG_CHECK(call != NULL);
+    TG_CHECK_MEMORY(call != NULL);
     call->manager = m;
     call->done = done;
     call->data = data;
@@ -314,7 +314,7 @@ static void copy_report(const struct msg_load_done *from, struct msg_load_done *
 {
     *to = *from;
     to->tablets = calloc(from->tablet_count + 1, sizeof *to->tablets);
-    TG_CHECK(to->tablets != NULL);
+    TG_CHECK_MEMORY(to->tablets != NULL);
     if (from->tablet_count > 0)
         memcpy(to->tablets, from->tablets, from->tablet_count * sizeof *to->tablets);
 }

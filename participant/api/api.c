@@ -147,7 +147,7 @@ static void get_timeline(void *ctx, struct http_exchange *exchange,
     msg_query_encode(&message, &head);
     msg_query_close(&message);
     call = calloc(1, sizeof *call);
-    TG_CHECK(call != NULL);
+    TG_CHECK_MEMORY(call != NULL);
     call->exchange = exchange;
     http_exchange_on_close(exchange, timeline_closed, call);
     coordinator_client_call(api->coordinators, MSG_QUERY, &head, TIMELINE_TIMEOUT_MS, 0,

@@ -154,7 +154,7 @@ static void submit(struct upload *upload)
     atomic_fetch_sub(&upload->shares, 1);
     if (upload->timer == NULL)
         upload->timer = loop_timer_open(upload->loop, submit_again, upload);
-    TG_CHECK(upload->timer != NULL);
+    TG_CHECK_MEMORY(upload->timer != NULL);
     loop_timer_start(upload->timer, UPLOAD_RETRY_MS, 0);
 }
 
@@ -414,7 +414,7 @@ void api_upload_start(struct api_load *api, struct http_exchange *exchange,
         return;
     }
     struct upload *upload = make_upload(api, exchange, head);
-    TG_CHECK(upload != NULL);
+    TG_CHECK_MEMORY(upload != NULL);
     http_exchange_on_close(exchange, on_close, upload);
     if (stream_load_open(&api->context, &upload->request, &upload->source, stop_wake, upload,
                          &upload->result, &upload->run) == 0) {

@@ -206,7 +206,7 @@ static void post_piece(struct read_stream *s, enum piece_kind kind, int status, 
 {
     struct piece *piece = calloc(1, sizeof *piece);
 
-    TG_CHECK(piece != NULL);
+    TG_CHECK_MEMORY(piece != NULL);
     piece->stream = s;
     piece->kind = kind;
     piece->status = status;

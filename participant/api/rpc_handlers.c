@@ -28,7 +28,7 @@ static struct answer *new_answer(struct rpc_handlers *handlers, struct rpc_reque
 {
     struct answer *answer = calloc(1, sizeof *answer);
 
-    TG_CHECK(answer != NULL);
+    TG_CHECK_MEMORY(answer != NULL);
     answer->handlers = handlers;
     answer->request = request;
     return answer;
