@@ -265,6 +265,23 @@ def pair_edges(includes):
     return edges
 
 
+ALLOCATED = re.compile(r"([\w.>-]+) = (?:\([^)]*\))?(?:malloc|calloc|realloc|strdup)\(")
+MEMORY_CHECK = re.compile(r"\bTG_CHECK\(([\w.>-]+) != NULL")
+
+
+def check_memory(path, code):
+    """TG_CHECK aborts: that there is no memory is for TG_CHECK_MEMORY to say."""
+    errors = []
+    if is_free(path):
+        return errors
+    for number, line in enumerate(code, 1):
+        found = MEMORY_CHECK.search(line)
+        before = ALLOCATED.findall("\n".join(code[max(0, number - 5):number - 1]))
+        if found and found.group(1).strip("*") in before:
+            errors.append("%s:%d: no memory wants TG_CHECK_MEMORY" % (path, number))
+    return errors
+
+
 def check_tree(top):
     """All errors and warnings of the tree, as two lists of sentences, and the number of files."""
     errors, warnings, includes = [], [], {}
@@ -291,7 +308,7 @@ def check_tree(top):
             if match.group(1):
                 includes[path].append(match.group(1))
         found, long_ones = check_functions(path, code)
-        errors += found
+        errors += found + check_memory(path, code)
         warnings += long_ones
     for group in circles(pair_edges(includes)):
         errors.append("circle of includes: %s" % ", ".join(group))
@@ -351,6 +368,11 @@ SELF_TESTS = [
      {"common/base/a.c": SPDX + function_of(FUNCTION_LINES_MAX + 1)}, "function f has 121"),
     ("a function just short enough",
      {"common/base/a.c": SPDX + function_of(FUNCTION_LINES_MAX)}, None),
+    ("an abort for want of memory",
+     {"common/base/a.c": SPDX + "    x->a = calloc(1, 2);\n    TG_CHECK(x->a != NULL);\n"},
+     "TG_CHECK_MEMORY"),
+    ("an end for want of memory",
+     {"common/base/a.c": SPDX + "    a = malloc(2);\n    TG_CHECK_MEMORY(a != NULL);\n"}, None),
     ("a foreign header outside its room",
      {"coordinator/txn/a.c": SPDX + "#include <raft.h>\n"}, "foreign header <raft.h>"),
     ("a foreign header of a folder outside its room",

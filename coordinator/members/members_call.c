@@ -287,7 +287,7 @@ int members_call(struct members_calls *calls, struct slice head, members_done *d
     struct call *call = calloc(1, sizeof *call);
     struct tg_errmsg msg = {{0}};
 
-    TG_CHECK(call != NULL);
+    TG_CHECK_MEMORY(call != NULL);
     int err = msg_coordinator_decode(head, &call->message);
     if (err != 0 || calls->consensus->ops->servers == NULL) {
         free(call);
