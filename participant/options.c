@@ -32,6 +32,11 @@ const struct config_option participant_option_table[] = {
         "Number of this participant in the cluster; 0 takes the next free one at the first start.",
         "Node"),
     TEXT(data_dir, "", "Directory for this node's data; must exist. Required.", NULL),
+    FLAG(
+        rejoin, "false",
+        "For one start, with participant_id: the directory was lost (it is empty now) or is an old "
+        "copy; what it lacks is fetched from the other participants.",
+        NULL),
     TEXT(log_level, "info", "What is logged at least: debug, info, warn or error.", NULL),
 
     TEXT(host, "127.0.0.1", "IPv4 address to listen on.", "Network"),

@@ -12,6 +12,7 @@ enum { OPTION_PATH_BYTES = 1024, OPTION_TEXT_BYTES = 256, OPTION_LIST_BYTES = 10
 struct participant_options {
     uint64_t participant_id;
     char data_dir[OPTION_PATH_BYTES];
+    bool rejoin;
     char log_level[16];
 
     char host[OPTION_TEXT_BYTES];

@@ -287,7 +287,8 @@ static int open_membership(struct participant *p, struct tg_errmsg *msg)
     const char *host =
         p->options->advertise_host[0] != 0 ? p->options->advertise_host : p->options->host;
     struct membership_options options = {.wanted = (node_id)p->options->participant_id,
-                                         .heartbeat_ms = p->options->heartbeat_ms};
+                                         .heartbeat_ms = p->options->heartbeat_ms,
+                                         .rejoin = p->options->rejoin};
     struct membership_hooks hooks = {.save = save_identity,
                                      .joined = joined,
                                      .fill = fill_heartbeat,

@@ -21,6 +21,7 @@ struct cluster_call {
     struct cluster_plan plan;
     struct cli_list coordinator_options;
     struct cli_list participant_options;
+    bool rejoin;    /* restart: the participant takes its place anew */
     bool was_there; /* start: the directory had a cluster already */
     struct cluster cluster;
 };
@@ -114,7 +115,8 @@ static int start_nodes(struct cluster *cluster, unsigned *started, struct tg_err
 
         if (cluster_node_runs(cluster, node))
             continue;
-        err = cluster_node_start(cluster, node, bootstrap && node->is_coordinator, msg);
+        err = cluster_node_start(cluster, node,
+                                 bootstrap && node->is_coordinator ? "--bootstrap" : NULL, msg);
         if (err == 0)
             *started |= 1u << i;
     }
@@ -300,8 +302,9 @@ static int run_restart(struct cluster_call *call, struct cluster_node *node)
 
     if (rc != CLI_OK)
         return rc;
-    int err = node == NULL ? start_nodes(cluster, &started, &msg)
-                           : cluster_node_start(cluster, node, false, &msg);
+    int err = node == NULL
+                  ? start_nodes(cluster, &started, &msg)
+                  : cluster_node_start(cluster, node, call->rejoin ? "--rejoin" : NULL, &msg);
     if (err == 0)
         err = cluster_dir_write(cluster, &msg);
     if (err == 0)
@@ -433,6 +436,8 @@ int cli_cluster(int argc, char **argv)
          "start: a line more for coordinator.conf"},
         {"participant-option", 0, CLI_LIST, &call.participant_options, 0, "K=V",
          "start: a line more for participant.conf"},
+        {"rejoin", 0, CLI_BOOL, &call.rejoin, 0, NULL,
+         "restart of a participant whose data is lost or an old copy"},
     };
     const struct cli_usage usage = {
         "tidegate cluster start|status|stop|kill|restart|add-coordinator|drop-coordinator --dir "
@@ -465,6 +470,9 @@ int cli_cluster(int argc, char **argv)
         return cli_wrong(&usage, "kill whom?");
     if (strcmp(words.items[0], "drop-coordinator") == 0 && name == NULL)
         return cli_wrong(&usage, "drop which one?");
+    if (call.rejoin && (strcmp(words.items[0], "restart") != 0 || name == NULL ||
+                        strncmp(name, "participant-", strlen("participant-")) != 0))
+        return cli_wrong(&usage, "--rejoin goes with restart and a participant");
     call.plan.coordinator_options = &call.coordinator_options;
     call.plan.participant_options = &call.participant_options;
     if (starts)

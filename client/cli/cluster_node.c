@@ -217,19 +217,21 @@ static int record_pid(const struct cluster *cluster, const struct cluster_node *
     return cluster_file_write(path, slice_of(text, (size_t)len), 0644, msg);
 }
 
-int cluster_node_start(const struct cluster *cluster, struct cluster_node *node, bool bootstrap,
+int cluster_node_start(const struct cluster *cluster, struct cluster_node *node, const char *flag,
                        struct tg_errmsg *msg)
 {
     char program[PATH_MAX];
     char conf[CLUSTER_PATH_BYTES];
     char log[CLUSTER_PATH_BYTES];
     char config_flag[] = "--config";
-    char bootstrap_flag[] = "--bootstrap";
-    char *argv[] = {program, config_flag, conf, bootstrap ? bootstrap_flag : NULL, NULL};
+    char last[CLUSTER_NAME_BYTES] = "";
+    char *argv[] = {program, config_flag, conf, flag != NULL ? last : NULL, NULL};
     int err = find_program(node, program, msg);
 
     if (err != 0)
         return err;
+    if (flag != NULL)
+        snprintf(last, sizeof last, "%s", flag);
     cluster_dir_conf_path(cluster, node, conf);
     cluster_dir_path(cluster, node, "log", log);
     int null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);

@@ -14,9 +14,10 @@ enum {
 };
 
 /* Starts the program that stands beside this tool, detached (own session, no input, output into
- * the node's log), and records its id in node->pid and in DIR/NODE/pid. bootstrap: coordinators of
- * a new cluster. TG_NOT_FOUND (no program), TG_IO. */
-int cluster_node_start(const struct cluster *cluster, struct cluster_node *node, bool bootstrap,
+ * the node's log), and records its id in node->pid and in DIR/NODE/pid. flag: "--bootstrap"
+ * for coordinators of a new cluster, "--rejoin" for a participant without its data, or NULL.
+ * TG_NOT_FOUND (no program), TG_IO. */
+int cluster_node_start(const struct cluster *cluster, struct cluster_node *node, const char *flag,
                        struct tg_errmsg *msg);
 /* Whether node->pid is a living process of this node. */
 bool cluster_node_runs(const struct cluster *cluster, const struct cluster_node *node);

@@ -10,8 +10,8 @@
 #include "common/proto/codec.h"
 
 enum {
-    CLONE_FIELDS = 9,
-    CLONE_REPLY_FIELDS = 5,
+    CLONE_FIELDS = 13,
+    CLONE_REPLY_FIELDS = 7,
     LIST_FIELDS = 3,
     LIST_REPLY_FIELDS = 4,
     READ_FIELDS = 5,
@@ -29,6 +29,10 @@ void msg_clone_encode(const struct msg_clone *message, struct buf *out)
     mp_uint(out, message->lacks);
     mp_uint(out, message->source);
     mp_bool(out, message->trusted);
+    mp_uint(out, message->missed);
+    mp_uint(out, message->prove);
+    mp_bool(out, message->chain_known);
+    codec_write_digest(out, &message->chain);
     mp_str(out, message->address);
 }
 
@@ -45,6 +49,10 @@ int msg_clone_decode(struct slice head, struct msg_clone *message)
     message->lacks = mp_read_uint(&cursor);
     message->source = codec_read_u32(&cursor);
     message->trusted = mp_read_bool(&cursor);
+    message->missed = mp_read_uint(&cursor);
+    message->prove = mp_read_uint(&cursor);
+    message->chain_known = mp_read_bool(&cursor);
+    codec_read_digest(&cursor, &message->chain);
     mp_read_cstr(&cursor, message->address, sizeof message->address);
     return cursor_finish(&cursor);
 }
@@ -54,6 +62,8 @@ void msg_clone_reply_encode(const struct msg_clone_reply *reply, struct buf *out
     codec_begin(out, CLONE_REPLY_FIELDS);
     mp_uint(out, reply->state);
     mp_uint(out, reply->bound);
+    mp_uint(out, reply->proven);
+    codec_write_digest(out, &reply->chain);
     mp_uint(out, reply->bytes);
     mp_int(out, reply->err);
     mp_str(out, reply->reason);
@@ -66,6 +76,8 @@ int msg_clone_reply_decode(struct slice head, struct msg_clone_reply *reply)
     codec_open(&cursor, head, CLONE_REPLY_FIELDS);
     reply->state = (enum clone_state)mp_read_uint_max(&cursor, CLONE_FAILED);
     reply->bound = mp_read_uint(&cursor);
+    reply->proven = mp_read_uint(&cursor);
+    codec_read_digest(&cursor, &reply->chain);
     reply->bytes = mp_read_uint(&cursor);
     int64_t err = mp_read_int(&cursor);
     if (err > 0 || err < INT16_MIN)

@@ -25,8 +25,14 @@ struct msg_clone {
     uint64_t round;
     version_t lacks; /* what is bound here from this version on is read and checked first: it was
                         reported as damaged; 0: nothing */
-    node_id source;  /* a replica that has more */
+    /* A replica that has more. The asked one itself: no other can be asked, so it is only to check
+     * and prove what it has. */
+    node_id source;
     bool trusted; /* it is a good one: where versions here contradict its, those here are wrong */
+    version_t missed;    /* the last version that it has to have, 0 if that is not said; … */
+    version_t prove;     /* … the digest over all that is bound up to here is wanted; … */
+    bool chain_known;    /* … by the log … */
+    struct digest chain; /* … it must be this one */
     char address[ADDRESS_BYTES]; /* its rpc address */
 };
 enum clone_state {
@@ -37,10 +43,12 @@ enum clone_state {
 /* Verdicts: 0; TG_FENCED; TG_BUSY (too many wait here); TG_CLOSED. */
 struct msg_clone_reply {
     enum clone_state state;
-    version_t bound;  /* CLONE_DONE: the last version bound here */
-    uint64_t bytes;   /* fetched in this round so far */
-    int err;          /* CLONE_FAILED: why, … */
-    char reason[200]; /* … as a sentence */
+    version_t bound;     /* CLONE_DONE: the last version bound here, … */
+    version_t proven;    /* … as far as ordered … */
+    struct digest chain; /* … the digest over what is bound */
+    uint64_t bytes;      /* fetched in this round so far */
+    int err;             /* CLONE_FAILED: why, … */
+    char reason[200];    /* … as a sentence */
 };
 void msg_clone_encode(const struct msg_clone *message, struct buf *out);
 int msg_clone_decode(struct slice head, struct msg_clone *message);

@@ -9,7 +9,7 @@
 #include "common/proto/codec.h"
 
 enum {
-    REGISTER_FIELDS = 7,
+    REGISTER_FIELDS = 8,
     REGISTER_REPLY_FIELDS = 3,
     HEARTBEAT_FIELDS = 9,
     DAMAGED_FIELDS = 2,
@@ -26,6 +26,7 @@ void msg_register_encode(const struct msg_register *message, struct buf *out)
     mp_uint(out, message->new_nonce);
     mp_str(out, message->http);
     mp_str(out, message->rpc);
+    mp_bool(out, message->rejoin);
 }
 
 int msg_register_decode(struct slice head, struct msg_register *message)
@@ -40,6 +41,7 @@ int msg_register_decode(struct slice head, struct msg_register *message)
     message->new_nonce = mp_read_uint(&cursor);
     mp_read_cstr(&cursor, message->http, sizeof message->http);
     mp_read_cstr(&cursor, message->rpc, sizeof message->rpc);
+    message->rejoin = mp_read_bool(&cursor);
     return cursor_finish(&cursor);
 }
 

@@ -19,8 +19,10 @@ struct msg_register {
     uint64_t new_nonce;            /* persisted before this is sent */
     char http[ADDRESS_BYTES];
     char rpc[ADDRESS_BYTES];
+    bool rejoin; /* the directory is empty, or an old one, or a copy: what it holds counts only once
+                    it was compared */
 };
-/* Verdicts: 0; TG_FENCED (another process registered with that directory, or a stale copy);
+/* Verdicts: 0; TG_BUSY (rejoin: the one that is to be replaced is alive); TG_FENCED (another process registered with that directory, or a stale copy);
  * TG_REFUSED (other cluster, id taken). */
 struct msg_register_reply {
     node_id node;

@@ -42,6 +42,35 @@ static void register_applied(struct consensus_request *request, int err,
     free(call);
 }
 
+/* Whose place the node is to take, NULL if nobody's. Not the node itself when it asks again. */
+static const struct member *rejoins(const struct state *state, const struct msg_register *message)
+{
+    const struct member *member = members_find(&state->members, message->wanted);
+
+    for (uint32_t i = 0; i < state->members.count; i++)
+        if (strcmp(state->members.list[i].uuid, message->node_uuid) == 0)
+            member = &state->members.list[i];
+    return member != NULL && member->nonce != message->new_nonce ? member : NULL;
+}
+
+/* A node that lives does not lose its place to a slip of the hand: it must end, or be silent for
+ * its lease. */
+static bool refuse_living(struct dispatch *dispatch, const struct msg_register *message,
+                          dispatch_done *done, void *data)
+{
+    const struct member *member = rejoins(consensus_state(dispatch->consensus), message);
+    struct tg_errmsg msg = {{0}};
+
+    if (member == NULL ||
+        !health_is_alive(dispatch->health, member->node, clock_monotonic_ms(dispatch->clock)))
+        return false;
+    tg_fail(&msg, TG_BUSY,
+            "participant %u was alive a moment ago: stop it first, or wait until its lease is over",
+            member->node);
+    done(data, TG_BUSY, msg.text, slice_of(NULL, 0));
+    return true;
+}
+
 int dispatch_member_register(struct dispatch *dispatch, struct slice head, dispatch_done *done,
                              void *data)
 {
@@ -51,6 +80,11 @@ int dispatch_member_register(struct dispatch *dispatch, struct slice head, dispa
 
     if (err != 0)
         return err;
+    if (command.member.message.rejoin) {
+        command.type = COMMAND_MEMBER_REJOIN;
+        if (refuse_living(dispatch, &command.member.message, done, data))
+            return 0;
+    }
     call = calloc(1, sizeof *call);
     TG_CHECK_MEMORY(call != NULL);
     call->request.done = register_applied;

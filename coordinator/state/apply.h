@@ -68,6 +68,8 @@ void table_free(struct table *table);
 /* Gives out the next version. */
 version_t table_add_version(struct table *table, const struct version_record *record);
 void tablet_touch(struct tablet *tablet, version_t version);
+/* The tablet is among catalog->behind if and only if a replica of it is behind. */
+void catalog_note_behind(struct catalog *catalog, struct tablet *tablet);
 static inline version_t tablet_last_touched(const struct tablet *tablet)
 {
     return tablet->touched_count > 0 ? tablet->touched[tablet->touched_count - 1] : 0;
@@ -87,6 +89,19 @@ int replica_catch(struct state *state, const struct command_replica *command,
                   struct apply_result *result);
 int replica_healed(struct state *state, const struct command_replica *command,
                    struct apply_result *result);
+int replica_proven(struct state *state, const struct command_proven *command,
+                   struct apply_result *result);
+int replica_declare_lost(struct state *state, const struct command_lost *command,
+                         struct apply_result *result);
+/* Behind, or still so: the first version that it lacks only goes down. */
+void replica_fall_behind(struct catalog *catalog, struct tablet *tablet, struct replica *replica,
+                         version_t version);
+/* Nothing that the node holds counts any more before it is compared: its directory was lost, or is
+ * an old one. */
+void replica_unproven(struct state *state, node_id node);
+/* Slots whose node has lost what it sealed of that rowset. */
+uint8_t replica_lost_slots(const struct state *state, const struct tablet *tablet,
+                           rowset_id rowset);
 
 /* ---- statements ---- */
 void statements_add(struct statements *statements, const struct request_key *key,
@@ -101,7 +116,9 @@ void placement_spread(uint64_t *turn, const node_id *candidates, uint32_t count,
                       struct table *table);
 
 /* ---- members ---- */
-int members_register(struct state *state, const struct command_register *command,
+/* rejoin: whatever is in its directory, the participant takes its old place, and has to prove what
+ * it holds. */
+int members_register(struct state *state, const struct command_register *command, bool rejoin,
                      struct apply_result *result);
 
 /* ---- coordinators ---- */
@@ -189,6 +206,11 @@ int txn_check_conflicts(const struct state *state, const struct txn *txn, struct
 /* Each tablet needs its write quorum of replicas that hold all loads of the transaction there and
  * are not behind by now. Its tables exist (txn_check_tables). */
 int txn_check_quorum(const struct state *state, const struct txn *txn, struct tg_errmsg *msg);
+/* At least one replica holds each load's part of each tablet, as far as the log knows. */
+int txn_check_copies(const struct txn *txn, struct tg_errmsg *msg);
+/* The chain of the tablet goes on with what the transaction wrote there. */
+void txn_chain_add(const struct txn *txn, const struct txn_publish_tablet *publish,
+                   struct tablet *tablet);
 /* Doris's sentence on too few good replicas. good: bits of the replicas that count. */
 int txn_fail_quorum(const struct txn *txn, const struct tablet *tablet, uint8_t good,
                     struct tg_errmsg *msg);
@@ -214,17 +236,18 @@ int txn_fail_state(const struct txn *txn, struct tg_errmsg *msg);
 
 /* ---- snapshot parts ---- */
 /* Formats that are read; the last one is written. 1 had no catching replicas, 2 no statements, 3 no
- * coordinators. */
+ * coordinators, 4 no chains and nothing lost. */
 enum {
     SNAPSHOT_FORMAT_V1 = 1,
     SNAPSHOT_FORMAT_V2 = 2,
     SNAPSHOT_FORMAT_V3 = 3,
-    SNAPSHOT_FORMAT = 4
+    SNAPSHOT_FORMAT_V4 = 4,
+    SNAPSHOT_FORMAT = 5
 };
 void catalog_encode(const struct catalog *catalog, struct buf *out);
 int catalog_decode(struct cursor *cursor, uint32_t format, struct catalog *catalog);
 void txn_encode(const struct txn *txn, struct buf *out);
 void txn_table_encode(const struct txn_table *txns, struct buf *out);
-int txn_table_decode(struct cursor *cursor, struct state *state);
+int txn_table_decode(struct cursor *cursor, uint32_t format, struct state *state);
 
 #endif

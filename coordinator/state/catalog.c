@@ -3,6 +3,7 @@
 #include "coordinator/state/catalog.h"
 
 #include <inttypes.h>
+#include <utlist.h>
 
 #include "coordinator/state/apply.h"
 
@@ -78,6 +79,20 @@ void catalog_add_tablet(struct catalog *catalog, struct tablet *tablet)
 {
     HASH_ADD(hh, catalog->tablets, id, sizeof tablet->id, tablet);
     catalog->behind_count += (uint32_t)__builtin_popcount(tablet_behind(tablet));
+    catalog_note_behind(catalog, tablet);
+}
+
+void catalog_note_behind(struct catalog *catalog, struct tablet *tablet)
+{
+    bool is_listed = tablet->behind_prev != NULL;
+    if (is_listed == (tablet_behind(tablet) != 0))
+        return;
+    if (is_listed)
+        DL_DELETE2(catalog->behind, tablet, behind_prev, behind_next);
+    else
+        DL_APPEND2(catalog->behind, tablet, behind_prev, behind_next);
+    if (is_listed)
+        tablet->behind_prev = tablet->behind_next = NULL;
 }
 
 void table_free(struct table *table)
@@ -99,6 +114,8 @@ static void remove_table(struct catalog *catalog, struct table *table)
 {
     for (uint32_t i = 0; i < table->bucket_count; i++) {
         catalog->behind_count -= (uint32_t)__builtin_popcount(tablet_behind(table->tablets[i]));
+        if (table->tablets[i]->behind_prev != NULL)
+            DL_DELETE2(catalog->behind, table->tablets[i], behind_prev, behind_next);
         HASH_DELETE(hh, catalog->tablets, table->tablets[i]);
     }
     HASH_DELETE(hh, catalog->tables, table);
@@ -274,6 +291,7 @@ static struct table *build_table(struct state *state, const struct database *dat
         tablet->id = state->next_tablet++;
         tablet->table = table;
         tablet->bucket = i;
+        tablet->chain_known = true;
         table->tablets[i] = tablet;
     }
     return table;

@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <uthash.h>
 
+#include "common/base/checksum.h"
 #include "common/model/ids.h"
 #include "common/model/schema.h"
 #include "common/proto/msg_read.h"
@@ -23,7 +24,10 @@ struct replica {
     version_t behind_version; /* the first version that it lacks, 0 if it is good */
     version_t missed_version; /* catching: the last version that it lacks; what touched the tablet
                                  later it has written itself. Else 0 */
-    rowset_id written_from;   /* the plans of loads from this rowset id on had it (again) */
+    /* The tablet's chain up to missed_version, if it was known then: what it has to prove. */
+    bool missed_known;
+    struct digest missed_chain;
+    rowset_id written_from; /* the plans of loads from this rowset id on had it (again) */
 };
 enum { REPLICA_CATCHING_VERSIONS_MAX = 4096 /* written and not bound; more: just behind again */ };
 
@@ -36,7 +40,12 @@ struct tablet {
     version_t *touched; /* every version that touched this tablet, COMMITTED ones included,
                            ascending (rule 1): owned */
     uint32_t touched_count, touched_capacity;
-    UT_hash_handle hh; /* catalog.tablets by id */
+    /* Digest over all of those with their rowsets (common/model/version_chain.h). Not known after a
+     * snapshot of an older format, or when a part was lost: until a replica is healed. */
+    bool chain_known;
+    struct digest chain;
+    struct tablet *behind_prev, *behind_next; /* catalog.behind, if a replica is behind */
+    UT_hash_handle hh;                        /* catalog.tablets by id */
 };
 
 enum version_action { VERSION_LOAD = 1, VERSION_TRUNCATE = 2 };
@@ -47,6 +56,7 @@ struct version_record {
     txn_id txn;     /* TRUNCATE has one of its own too */
     uint64_t rows;  /* loaded by it */
     uint8_t action; /* enum version_action */
+    bool lost;      /* an operator declared that no copy of a part of it is left: it is without */
 };
 
 struct table {
@@ -92,7 +102,8 @@ struct catalog {
     struct database *databases_by_id;
     struct table *tables; /* all, dropped ones in wait included */
     struct tablet *tablets;
-    uint32_t behind_count; /* replicas that are behind, of all tablets here */
+    uint32_t behind_count; /* replicas that are behind, of all tablets here … */
+    struct tablet *behind; /* … and those tablets */
 };
 
 struct database *catalog_database(const struct catalog *catalog, const char *name);
@@ -124,6 +135,9 @@ bool tablet_published(const struct tablet *tablet, uint8_t confirmed, bool one_i
 /* Slot of the node, -1 if it has no replica of this tablet. */
 int tablet_slot(const struct tablet *tablet, node_id node);
 
+/* Bits of the slots that publishing sends to: the good ones. If there is none, all: each may have
+ * what the others lack, and nobody can be cloned from before somebody has bound it. */
+uint8_t tablet_published_to(const struct tablet *tablet);
 /* max{v ≤ at that touched the tablet}, 0 if none. */
 version_t tablet_need(const struct tablet *tablet, version_t at);
 /* max{v visible : completion ≤ us}; 0 = before the first. */

@@ -86,6 +86,13 @@ uint8_t tablet_awaited(const struct tablet *tablet, version_t version)
     return awaited;
 }
 
+uint8_t tablet_published_to(const struct tablet *tablet)
+{
+    uint8_t all = tablet_all(tablet);
+    uint8_t good = (uint8_t)(all & ~tablet_behind(tablet));
+    return good != 0 ? good : all;
+}
+
 static uint32_t majority(const struct tablet *tablet)
 {
     return tablet->replica_count / 2u + 1;

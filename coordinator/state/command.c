@@ -209,6 +209,23 @@ static void encode_coordinator(const struct command_coordinator *command, struct
     mp_str(out, command->http);
 }
 
+static void encode_proven(const struct command_proven *command, struct buf *out)
+{
+    mp_array(out, 5);
+    mp_uint(out, command->tablet);
+    mp_uint(out, command->node);
+    mp_uint(out, command->bound);
+    mp_uint(out, command->version);
+    mp_bin(out, command->chain.bytes, sizeof command->chain.bytes);
+}
+
+static void encode_lost(const struct command_lost *command, struct buf *out)
+{
+    mp_array(out, 2);
+    mp_uint(out, command->tablet);
+    mp_uint(out, command->kept);
+}
+
 static void encode_forget(const struct command_forget *command, struct buf *out)
 {
     mp_array(out, command->count);
@@ -225,6 +242,7 @@ void command_encode(const struct command *command, struct buf *out)
         mp_str(out, command->cluster_init.uuid);
         return;
     case COMMAND_MEMBER_REGISTER:
+    case COMMAND_MEMBER_REJOIN:
         encode_register(&command->member.message, out);
         return;
     case COMMAND_CREATE_TABLE:
@@ -264,6 +282,12 @@ void command_encode(const struct command *command, struct buf *out)
     case COMMAND_REPLICA_CATCH:
     case COMMAND_REPLICA_HEALED:
         encode_replica(&command->replica, out);
+        return;
+    case COMMAND_REPLICA_PROVEN:
+        encode_proven(&command->proven, out);
+        return;
+    case COMMAND_DECLARE_LOST:
+        encode_lost(&command->lost, out);
         return;
     case COMMAND_FORGET:
         encode_forget(&command->forget, out);

@@ -44,13 +44,19 @@ enum command_type {
     COMMAND_REPLICA_LACKS = 31,  /* the same as BEHIND, by the version: data that was bound is
                                     damaged or gone */
     COMMAND_REPLICA_CATCH = 32,  /* a replica that is behind is written to again */
-    COMMAND_REPLICA_HEALED = 33, /* a replica that is catching has bound all it missed */
+    COMMAND_REPLICA_HEALED = 33, /* a replica that is catching has bound all it missed. No longer
+                                    written: PROVEN is */
     /* The coordinators themselves (coordinators.h). */
     COMMAND_COORDINATOR_FOUND = 40, /* one that raft's configuration has is written into the list */
     COMMAND_COORDINATOR_ADD = 41,
     COMMAND_COORDINATOR_PROMOTE = 42, /* it has caught up: it shall vote */
     COMMAND_COORDINATOR_DROP = 43,
-    COMMAND_COORDINATOR_GONE = 44 /* raft's configuration has it no longer */
+    COMMAND_COORDINATOR_GONE = 44, /* raft's configuration has it no longer */
+    COMMAND_REPLICA_PROVEN = 60,   /* the same, with the digest over what it has bound */
+    COMMAND_MEMBER_REJOIN = 61,    /* a participant's directory was lost, or is an old one: all its
+                                      replicas are behind until they have proven to be good */
+    COMMAND_DECLARE_LOST = 62      /* an operator's word: no copy is left of the last versions of a
+                                      tablet */
 };
 
 /* Who asked: the same triple gives the same transaction (rule 7). node 0 = a client through
@@ -65,7 +71,7 @@ bool request_key_equal(const struct request_key *a, const struct request_key *b)
 bool request_key_is_zero(const struct request_key *key);
 enum { REQUEST_KEY_FIELDS = 3 }; /* encoded */
 
-struct command_register {
+struct command_register { /* MEMBER_REGISTER, MEMBER_REJOIN */
     struct msg_register message;
 };
 struct command_create_table {
@@ -151,6 +157,17 @@ struct command_replica { /* REPLICA_LACKS, REPLICA_CATCH, REPLICA_HEALED */
     node_id node;
     version_t version; /* LACKS: that it lacks; HEALED: its last bound one; CATCH: 0 */
 };
+struct command_proven { /* REPLICA_PROVEN */
+    tablet_id tablet;
+    node_id node;
+    version_t bound;     /* its last bound version */
+    version_t version;   /* the one up to which this is … */
+    struct digest chain; /* … the digest over all that it has bound */
+};
+struct command_lost { /* DECLARE_LOST */
+    tablet_id tablet;
+    version_t kept; /* the last version that a replica still holds, 0 if none */
+};
 struct command_forget {
     uint32_t count;
     txn_id *txns; /* owned */
@@ -181,6 +198,8 @@ struct command {
         struct command_visible visible;
         struct command_behind behind;
         struct command_replica replica;
+        struct command_proven proven;
+        struct command_lost lost;
         struct command_forget forget;
         struct command_coordinator coordinator;
     };

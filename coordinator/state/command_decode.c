@@ -209,6 +209,27 @@ static void decode_replica(struct cursor *cursor, struct command_replica *comman
     command->version = mp_read_uint(cursor);
 }
 
+static void decode_proven(struct cursor *cursor, struct command_proven *command)
+{
+    mp_expect_array(cursor, 5);
+    command->tablet = mp_read_uint(cursor);
+    command->node = (node_id)mp_read_uint_max(cursor, UINT32_MAX);
+    command->bound = mp_read_uint(cursor);
+    command->version = mp_read_uint(cursor);
+    struct slice chain = mp_read_bin(cursor, sizeof command->chain.bytes);
+    if (chain.len == sizeof command->chain.bytes)
+        memcpy(command->chain.bytes, chain.data, chain.len);
+    else
+        cursor_fail(cursor, TG_CORRUPT);
+}
+
+static void decode_lost(struct cursor *cursor, struct command_lost *command)
+{
+    mp_expect_array(cursor, 2);
+    command->tablet = mp_read_uint(cursor);
+    command->kept = mp_read_uint(cursor);
+}
+
 static void decode_forget(struct cursor *cursor, struct command_forget *command)
 {
     uint32_t count = mp_read_array(cursor, BATCH_BYTES_MAX);
@@ -237,6 +258,7 @@ static void decode_fields(struct cursor *cursor, struct command *command)
         READ_CSTR(cursor, command->cluster_init.uuid);
         return;
     case COMMAND_MEMBER_REGISTER:
+    case COMMAND_MEMBER_REJOIN:
         decode_register(cursor, &command->member.message);
         return;
     case COMMAND_CREATE_TABLE:
@@ -276,6 +298,12 @@ static void decode_fields(struct cursor *cursor, struct command *command)
     case COMMAND_REPLICA_CATCH:
     case COMMAND_REPLICA_HEALED:
         decode_replica(cursor, &command->replica);
+        return;
+    case COMMAND_REPLICA_PROVEN:
+        decode_proven(cursor, &command->proven);
+        return;
+    case COMMAND_DECLARE_LOST:
+        decode_lost(cursor, &command->lost);
         return;
     case COMMAND_FORGET:
         decode_forget(cursor, &command->forget);

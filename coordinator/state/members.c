@@ -65,7 +65,9 @@ static int check_new(const struct state *state, const struct msg_register *messa
                        "cluster: start it with an empty directory",
                        message->node_uuid);
     if (message->wanted != 0 && members_find(&state->members, message->wanted) != NULL)
-        return tg_fail(msg, TG_REFUSED, "participant id %u belongs to another data directory",
+        return tg_fail(msg, TG_REFUSED,
+                       "participant id %u belongs to another data directory: if that one is lost, "
+                       "start with --rejoin, and its data is fetched from the other participants",
                        message->wanted);
     if (state->members.count == NODES_MAX)
         return tg_fail(msg, TG_LIMIT, "the cluster has %d participants already", NODES_MAX);
@@ -83,12 +85,31 @@ static int check_known(const struct member *member, const struct msg_register *m
     if (message->previous_nonce != member->nonce && message->new_nonce != member->nonce)
         return tg_fail(msg, TG_FENCED,
                        "another process registered as participant %u with this data directory, "
-                       "or the directory is an old copy",
+                       "or the directory is an old copy: if the right one is lost, start with "
+                       "--rejoin, and what differs is fetched from the other participants",
                        member->node);
     return 0;
 }
 
-int members_register(struct state *state, const struct command_register *command,
+/* Whatever the directory is, an empty or an old one: who it replaces must be clear. */
+static int check_rejoin(const struct state *state, const struct member *by_uuid,
+                        const struct msg_register *message, const struct member **old,
+                        struct tg_errmsg *msg)
+{
+    *old = by_uuid;
+    if (by_uuid != NULL && message->wanted != 0 && message->wanted != by_uuid->node)
+        return check_known(by_uuid, message, msg);
+    if (by_uuid != NULL)
+        return 0;
+    if (message->wanted == 0)
+        return tg_fail(msg, TG_REFUSED,
+                       "the cluster does not know this data directory: say which participant it is "
+                       "to replace (participant_id)");
+    *old = members_find(&state->members, message->wanted);
+    return *old != NULL ? 0 : check_new(state, message, msg);
+}
+
+int members_register(struct state *state, const struct command_register *command, bool rejoin,
                      struct apply_result *result)
 {
     const struct msg_register *message = &command->message;
@@ -103,20 +124,27 @@ int members_register(struct state *state, const struct command_register *command
         return tg_fail(&result->msg, TG_INVALID, "a registration needs a node uuid and a nonce");
 
     struct member *member = find_uuid(members, message->node_uuid);
-    int err = member == NULL ? check_new(state, message, &result->msg)
-                             : check_known(member, message, &result->msg);
+    bool repeated = member != NULL && message->new_nonce == member->nonce;
+    const struct member *old = member;
+    int err = rejoin && !repeated ? check_rejoin(state, member, message, &old, &result->msg)
+              : member == NULL    ? check_new(state, message, &result->msg)
+                                  : check_known(member, message, &result->msg);
     if (err != 0)
         return err;
 
-    if (member != NULL && message->new_nonce == member->nonce) {
+    if (repeated) {
         result->repeated = true;
         result->node = member->node;
         result->epoch = member->epoch;
         return 0;
     }
-    if (member == NULL) {
-        member = insert(members, message->wanted != 0 ? message->wanted : free_id(members));
-        memcpy(member->uuid, message->node_uuid, sizeof member->uuid);
+    if (old == NULL)
+        old = insert(members, message->wanted != 0 ? message->wanted : free_id(members));
+    member = &members->list[old - members->list];
+    memcpy(member->uuid, message->node_uuid, sizeof member->uuid);
+    if (rejoin) {
+        member->lost_below = state->next_rowset;
+        replica_unproven(state, member->node);
     }
     member->epoch = members->next_epoch++;
     member->nonce = message->new_nonce;

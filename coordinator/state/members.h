@@ -17,6 +17,7 @@ struct member {
     char http[ADDRESS_BYTES];
     char rpc[ADDRESS_BYTES];
     uint64_t registered_us;
+    rowset_id lost_below; /* what it sealed of earlier rowsets is gone, or not proven to be there */
 };
 
 struct members {

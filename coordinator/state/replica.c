@@ -26,9 +26,8 @@
 
 bool catalog_has_behind(const struct catalog *catalog, node_id node)
 {
-    if (catalog->behind_count == 0)
-        return false;
-    for (const struct tablet *tablet = catalog->tablets; tablet != NULL; tablet = tablet->hh.next) {
+    for (const struct tablet *tablet = catalog->behind; tablet != NULL;
+         tablet = tablet->behind_next) {
         int slot = tablet_slot(tablet, node);
         if (slot >= 0 && tablet->replicas[slot].behind)
             return true;
@@ -36,8 +35,8 @@ bool catalog_has_behind(const struct catalog *catalog, node_id node)
     return false;
 }
 
-/* Behind, or still so: the first version that it lacks only goes down. */
-static void fall_behind(struct catalog *catalog, struct replica *replica, version_t version)
+void replica_fall_behind(struct catalog *catalog, struct tablet *tablet, struct replica *replica,
+                         version_t version)
 {
     catalog->behind_count += !replica->behind;
     if (!replica->behind || version < replica->behind_version)
@@ -45,7 +44,19 @@ static void fall_behind(struct catalog *catalog, struct replica *replica, versio
     replica->behind = true;
     replica->catching = false;
     replica->missed_version = 0;
+    replica->missed_known = false;
+    replica->missed_chain = (struct digest){0};
     replica->written_from = 0;
+    catalog_note_behind(catalog, tablet);
+}
+
+/* It is catching, and lacks no more than what has touched the tablet up to now. */
+static void set_missed(const struct tablet *tablet, struct replica *replica)
+{
+    replica->catching = true;
+    replica->missed_version = tablet_last_touched(tablet);
+    replica->missed_known = tablet->chain_known;
+    replica->missed_chain = tablet->chain_known ? tablet->chain : (struct digest){0};
 }
 
 static uint32_t versions_above(const struct tablet *tablet, version_t version)
@@ -72,14 +83,13 @@ bool replica_missed(struct catalog *catalog, struct tablet *tablet, uint8_t seal
             /* What it wrote and cannot bind yet must not grow without end. */
             if (versions_above(tablet, replica->missed_version) <= REPLICA_CATCHING_VERSIONS_MAX)
                 continue;
-            fall_behind(catalog, replica, version);
+            replica_fall_behind(catalog, tablet, replica, version);
         } else if ((planned >> i & 1) != 0) {
-            fall_behind(catalog, replica, version);
+            replica_fall_behind(catalog, tablet, replica, version);
         } else {
             rowset_id written_from = replica->written_from;
-            fall_behind(catalog, replica, version);
-            replica->catching = true;
-            replica->missed_version = version;
+            replica_fall_behind(catalog, tablet, replica, version);
+            set_missed(tablet, replica);
             replica->written_from = written_from;
         }
         changed = true;
@@ -100,13 +110,13 @@ static int find_replica(const struct state *state, tablet_id id, node_id node,
 }
 
 /* It said that it lacks what it should have: just behind, also if it was catching. */
-static void lack(struct state *state, struct replica *replica, version_t version,
-                 struct apply_result *result)
+static void lack(struct state *state, struct tablet *tablet, struct replica *replica,
+                 version_t version, struct apply_result *result)
 {
     result->repeated = replica->behind && !replica->catching && replica->behind_version <= version;
     if (result->repeated)
         return;
-    fall_behind(&state->catalog, replica, version);
+    replica_fall_behind(&state->catalog, tablet, replica, version);
     txn_finish_complete(state);
 }
 
@@ -126,7 +136,7 @@ int replica_behind(struct state *state, const struct command_behind *command,
         return tg_fail(&result->msg, TG_TXN_STATE,
                        "transaction [%" PRIu64 "] has no version of tablet %" PRIu64, txn->id,
                        tablet->id);
-    lack(state, replica, version, result);
+    lack(state, tablet, replica, version, result);
     return 0;
 }
 
@@ -142,7 +152,7 @@ int replica_lacks(struct state *state, const struct command_replica *command,
         return tg_fail(&result->msg, TG_NOT_FOUND,
                        "version %" PRIu64 " did not touch tablet %" PRIu64, command->version,
                        tablet->id);
-    lack(state, replica, command->version, result);
+    lack(state, tablet, replica, command->version, result);
     return 0;
 }
 
@@ -157,9 +167,55 @@ int replica_catch(struct state *state, const struct command_replica *command,
     result->repeated = !replica->behind || replica->catching;
     if (result->repeated)
         return 0;
-    replica->catching = true;
-    replica->missed_version = tablet_last_touched(tablet);
+    set_missed(tablet, replica);
     replica->written_from = state->next_rowset;
+    return 0;
+}
+
+static void heal(struct state *state, struct tablet *tablet, struct replica *replica)
+{
+    state->catalog.behind_count--;
+    replica->behind = false;
+    replica->catching = false;
+    replica->behind_version = 0;
+    replica->missed_version = 0;
+    replica->missed_known = false;
+    replica->missed_chain = (struct digest){0};
+    catalog_note_behind(&state->catalog, tablet);
+}
+
+/* Where the log knows what the replica has to hold, it must hold just that: the digest goes over
+ * all that it has bound up to a version behind the last one that it missed and before the next one,
+ * so that it has nothing in between, either. Where the log does not know, the first replica to be
+ * good again says what it is from then on. */
+int replica_proven(struct state *state, const struct command_proven *command,
+                   struct apply_result *result)
+{
+    struct tablet *tablet;
+    struct replica *replica = NULL;
+    int err = find_replica(state, command->tablet, command->node, &tablet, &replica, &result->msg);
+    if (err != 0)
+        return err;
+    result->repeated = !replica->behind;
+    if (result->repeated)
+        return 0;
+    if (!replica->catching || command->bound < replica->missed_version ||
+        tablet_need(tablet, command->version) != replica->missed_version)
+        return tg_fail(&result->msg, TG_STALE,
+                       "participant %u has bound version %" PRIu64 " of tablet %" PRIu64
+                       ", it lacks more",
+                       command->node, command->bound, tablet->id);
+    if (tablet_need(tablet, command->bound) != command->bound ||
+        (replica->missed_known && !digest_equal(&command->chain, &replica->missed_chain)))
+        return tg_fail(&result->msg, TG_DIGEST,
+                       "participant %u holds other versions of tablet %" PRIu64
+                       " up to version %" PRIu64 " than the log",
+                       command->node, tablet->id, command->bound);
+    if (!tablet->chain_known && replica->missed_version == tablet_last_touched(tablet)) {
+        tablet->chain_known = true;
+        tablet->chain = command->chain;
+    }
+    heal(state, tablet, replica);
     return 0;
 }
 
@@ -183,10 +239,6 @@ int replica_healed(struct state *state, const struct command_replica *command,
                        "participant %u has bound version %" PRIu64 " of tablet %" PRIu64
                        ", it lacks more",
                        command->node, command->version, tablet->id);
-    state->catalog.behind_count--;
-    replica->behind = false;
-    replica->catching = false;
-    replica->behind_version = 0;
-    replica->missed_version = 0;
+    heal(state, tablet, replica);
     return 0;
 }

@@ -11,7 +11,8 @@ enum {
     SNAPSHOT_PARTS_V2 = 5,
     HEAD_FIELDS = 14,
     LIMIT_FIELDS = 6,
-    MEMBER_FIELDS = 7,
+    MEMBER_FIELDS = 8,
+    MEMBER_FIELDS_V4 = 7,
     COORDINATOR_FIELDS = 6
 };
 
@@ -81,10 +82,11 @@ static void encode_members(const struct members *members, struct buf *out)
         mp_str(out, member->http);
         mp_str(out, member->rpc);
         mp_uint(out, member->registered_us);
+        mp_uint(out, member->lost_below);
     }
 }
 
-static void decode_members(struct cursor *cursor, struct members *members)
+static void decode_members(struct cursor *cursor, uint32_t format, struct members *members)
 {
     uint32_t items = mp_read_array(cursor, NODES_MAX + 1);
     if (items == 0)
@@ -92,7 +94,7 @@ static void decode_members(struct cursor *cursor, struct members *members)
     members->placement_turn = mp_read_uint(cursor);
     for (uint32_t i = 1; cursor->err == 0 && i < items; i++) {
         struct member *member = &members->list[members->count];
-        mp_expect_array(cursor, MEMBER_FIELDS);
+        mp_expect_array(cursor, format > SNAPSHOT_FORMAT_V4 ? MEMBER_FIELDS : MEMBER_FIELDS_V4);
         member->node = (node_id)mp_read_uint_max(cursor, UINT32_MAX);
         member->epoch = mp_read_uint(cursor);
         member->nonce = mp_read_uint(cursor);
@@ -100,6 +102,7 @@ static void decode_members(struct cursor *cursor, struct members *members)
         mp_read_cstr(cursor, member->http, sizeof member->http);
         mp_read_cstr(cursor, member->rpc, sizeof member->rpc);
         member->registered_us = mp_read_uint(cursor);
+        member->lost_below = format > SNAPSHOT_FORMAT_V4 ? mp_read_uint(cursor) : 0;
         if (members->count > 0 && member[-1].node >= member->node)
             cursor_fail(cursor, TG_CORRUPT);
         members->count++;
@@ -178,11 +181,11 @@ int state_decode(struct state *state, struct slice bytes, struct tg_errmsg *msg)
                        (unsigned long long)format, SNAPSHOT_FORMAT_V1, SNAPSHOT_FORMAT);
     decode_head(&cursor, state);
     if (cursor.err == 0)
-        decode_members(&cursor, &state->members);
+        decode_members(&cursor, (uint32_t)format, &state->members);
     if (cursor.err == 0)
         cursor_fail(&cursor, catalog_decode(&cursor, (uint32_t)format, &state->catalog));
     if (cursor.err == 0)
-        cursor_fail(&cursor, txn_table_decode(&cursor, state));
+        cursor_fail(&cursor, txn_table_decode(&cursor, (uint32_t)format, state));
     if (cursor.err == 0 && format > SNAPSHOT_FORMAT_V2)
         statements_decode(&cursor, &state->statements);
     if (cursor.err == 0 && format > SNAPSHOT_FORMAT_V3)

@@ -6,15 +6,27 @@
 enum {
     DATABASE_FIELDS = 3,
     TABLE_FIELDS = 19,
-    TABLET_FIELDS = 3,
-    REPLICA_FIELDS = 5,
+    TABLET_FIELDS = 4,
+    TABLET_FIELDS_V4 = 3,
+    REPLICA_FIELDS = 6,
+    REPLICA_FIELDS_V4 = 5,
     REPLICA_FIELDS_V1 = 3, /* node, behind or not, the first version that it lacks */
-    VERSION_FIELDS = 5,
+    VERSION_FIELDS = 6,
+    VERSION_FIELDS_V4 = 5,
     COMMENT_MAX = BATCH_BYTES_MAX
 };
 
 /* What a replica is, as a snapshot says it. */
 enum { STANDING_GOOD = 0, STANDING_BEHIND = 1, STANDING_CATCHING = 2 };
+
+/* Nothing where the chain is not known. */
+static void encode_chain(bool known, const struct digest *chain, struct buf *out)
+{
+    if (known)
+        mp_bin(out, chain->bytes, sizeof chain->bytes);
+    else
+        mp_nil(out);
+}
 
 static void encode_tablet(const struct tablet *tablet, struct buf *out)
 {
@@ -30,10 +42,12 @@ static void encode_tablet(const struct tablet *tablet, struct buf *out)
         mp_uint(out, replica->behind_version);
         mp_uint(out, replica->missed_version);
         mp_uint(out, replica->written_from);
+        encode_chain(replica->missed_known, &replica->missed_chain, out);
     }
     mp_array(out, tablet->touched_count);
     for (uint32_t i = 0; i < tablet->touched_count; i++)
         mp_uint(out, tablet->touched[i]);
+    encode_chain(tablet->chain_known, &tablet->chain, out);
 }
 
 static void encode_table(const struct table *table, struct buf *out)
@@ -72,6 +86,7 @@ static void encode_table(const struct table *table, struct buf *out)
         mp_uint(out, version->txn);
         mp_uint(out, version->rows);
         mp_uint(out, version->action);
+        mp_bool(out, version->lost);
     }
 }
 
@@ -107,6 +122,19 @@ static void decode_database(struct cursor *cursor, struct catalog *catalog)
         catalog_add_database(catalog, database);
 }
 
+static void decode_chain(struct cursor *cursor, uint32_t format, bool *known, struct digest *chain)
+{
+    *known = false;
+    if (format <= SNAPSHOT_FORMAT_V4 || mp_read_nil(cursor))
+        return;
+    struct slice bytes = mp_read_bin(cursor, sizeof chain->bytes);
+    *known = bytes.len == sizeof chain->bytes;
+    if (*known)
+        memcpy(chain->bytes, bytes.data, bytes.len);
+    else
+        cursor_fail(cursor, TG_CORRUPT);
+}
+
 static void decode_replica(struct cursor *cursor, uint32_t format, struct replica *replica)
 {
     replica->node = (node_id)mp_read_uint_max(cursor, UINT32_MAX);
@@ -121,11 +149,14 @@ static void decode_replica(struct cursor *cursor, uint32_t format, struct replic
     replica->behind_version = mp_read_uint(cursor);
     replica->missed_version = mp_read_uint(cursor);
     replica->written_from = mp_read_uint(cursor);
+    decode_chain(cursor, format, &replica->missed_known, &replica->missed_chain);
 }
 
 static void decode_replicas(struct cursor *cursor, uint32_t format, struct tablet *tablet)
 {
-    uint32_t fields = format == SNAPSHOT_FORMAT_V1 ? REPLICA_FIELDS_V1 : REPLICA_FIELDS;
+    uint32_t fields = format == SNAPSHOT_FORMAT_V1   ? REPLICA_FIELDS_V1
+                      : format <= SNAPSHOT_FORMAT_V4 ? REPLICA_FIELDS_V4
+                                                     : REPLICA_FIELDS;
     uint32_t items = mp_read_array(cursor, REPLICAS_MAX * fields);
     if (items == 0 || items % fields != 0)
         cursor_fail(cursor, TG_CORRUPT);
@@ -159,22 +190,24 @@ static void decode_tablets(struct cursor *cursor, uint32_t format, const struct 
         struct tablet *tablet = table->tablets[i] = state_alloc(1, sizeof *tablet);
         tablet->table = table;
         tablet->bucket = i;
-        mp_expect_array(cursor, TABLET_FIELDS);
+        mp_expect_array(cursor, format > SNAPSHOT_FORMAT_V4 ? TABLET_FIELDS : TABLET_FIELDS_V4);
         tablet->id = mp_read_uint(cursor);
         decode_replicas(cursor, format, tablet);
         decode_touched(cursor, tablet);
+        decode_chain(cursor, format, &tablet->chain_known, &tablet->chain);
         if (cursor->err == 0 && (catalog_tablet(catalog, tablet->id) != NULL ||
                                  (i > 0 && table->tablets[i - 1]->id >= tablet->id)))
             cursor_fail(cursor, TG_CORRUPT);
     }
 }
 
-static void decode_versions(struct cursor *cursor, struct table *table)
+static void decode_versions(struct cursor *cursor, uint32_t format, struct table *table)
 {
+    uint32_t fields = format > SNAPSHOT_FORMAT_V4 ? VERSION_FIELDS : VERSION_FIELDS_V4;
     uint64_t committed = mp_read_uint_max(cursor, UINT32_MAX / VERSION_FIELDS);
     table->visible = mp_read_uint_max(cursor, committed);
     table->row_estimate = mp_read_uint(cursor);
-    mp_expect_array(cursor, (uint32_t)committed * VERSION_FIELDS);
+    mp_expect_array(cursor, (uint32_t)committed * fields);
     uint64_t last_us = 0;
     for (version_t i = 0; cursor->err == 0 && i < committed; i++) {
         struct version_record record = {.time_us = mp_read_uint(cursor)};
@@ -182,6 +215,7 @@ static void decode_versions(struct cursor *cursor, struct table *table)
         record.txn = mp_read_uint(cursor);
         record.rows = mp_read_uint(cursor);
         record.action = (uint8_t)mp_read_uint_max(cursor, VERSION_TRUNCATE);
+        record.lost = format > SNAPSHOT_FORMAT_V4 && mp_read_bool(cursor);
         table_add_version(table, &record);
         if (i < table->visible && record.time_us <= last_us)
             cursor_fail(cursor, TG_CORRUPT);
@@ -241,7 +275,7 @@ static void decode_table(struct cursor *cursor, uint32_t format, struct catalog 
     decode_properties(cursor, table);
     decode_tablets(cursor, format, catalog, table);
     if (cursor->err == 0)
-        decode_versions(cursor, table);
+        decode_versions(cursor, format, table);
     if (cursor->err == 0 && !fits_catalog(catalog, table))
         cursor_fail(cursor, TG_CORRUPT);
     if (cursor->err != 0) {

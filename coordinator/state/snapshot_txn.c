@@ -10,7 +10,8 @@ enum {
     LOAD_FIELDS = 11,
     LOAD_TABLET_FIELDS = 5,
     REF_FIELDS = 4,
-    PUBLISH_FIELDS = 4,
+    PUBLISH_FIELDS = 5,
+    PUBLISH_FIELDS_V4 = 4,
     FENCE_FIELDS = 3,
     TABLE_PARTS = 4,
     REASON_MAX = 512
@@ -90,6 +91,7 @@ void txn_encode(const struct txn *txn, struct buf *out)
         mp_uint(out, txn->publish[i].table_index);
         mp_uint(out, txn->publish[i].prev);
         mp_uint(out, txn->publish[i].confirmed);
+        mp_bool(out, txn->publish[i].lost);
     }
 }
 
@@ -199,7 +201,7 @@ static void decode_scalars(struct cursor *cursor, struct txn_table *txns, struct
         cursor_fail(cursor, TG_CORRUPT);
 }
 
-static void decode_parts(struct cursor *cursor, struct txn *txn)
+static void decode_parts(struct cursor *cursor, uint32_t format, struct txn *txn)
 {
     uint32_t count = mp_read_array(cursor, LOADS_PER_TXN_MAX);
     txn->loads = state_alloc(count, sizeof *txn->loads);
@@ -214,7 +216,8 @@ static void decode_parts(struct cursor *cursor, struct txn *txn)
         ref->gone = mp_read_bool(cursor);
         ref->truncate = mp_read_bool(cursor);
     }
-    count = read_groups(cursor, PUBLISH_FIELDS, TABLES_PER_TXN_MAX * BUCKETS_MAX);
+    count = read_groups(cursor, format > SNAPSHOT_FORMAT_V4 ? PUBLISH_FIELDS : PUBLISH_FIELDS_V4,
+                        TABLES_PER_TXN_MAX * BUCKETS_MAX);
     txn->publish = count > 0 ? state_alloc(count, sizeof *txn->publish) : NULL;
     for (uint32_t i = 0; cursor->err == 0 && i < count; i++) {
         struct txn_publish_tablet *publish = &txn->publish[txn->publish_count++];
@@ -222,6 +225,7 @@ static void decode_parts(struct cursor *cursor, struct txn *txn)
         publish->table_index = (uint32_t)mp_read_uint_max(cursor, UINT32_MAX);
         publish->prev = mp_read_uint(cursor);
         publish->confirmed = (uint8_t)mp_read_uint_max(cursor, UINT8_MAX);
+        publish->lost = format > SNAPSHOT_FORMAT_V4 && mp_read_bool(cursor);
     }
 }
 
@@ -294,12 +298,13 @@ static void add_requests(struct cursor *cursor, struct txn_table *txns, struct t
     }
 }
 
-static void decode_txn(struct cursor *cursor, struct state *state, struct txn_list *list)
+static void decode_txn(struct cursor *cursor, uint32_t format, struct state *state,
+                       struct txn_list *list)
 {
     struct txn_table *txns = &state->txns;
     struct txn *txn = state_alloc(1, sizeof *txn);
     decode_scalars(cursor, txns, txn);
-    decode_parts(cursor, txn);
+    decode_parts(cursor, format, txn);
     if (cursor->err == 0 && !is_sound(state, txn, list))
         cursor_fail(cursor, TG_CORRUPT);
     if (cursor->err != 0) {
@@ -324,19 +329,20 @@ static void decode_txn(struct cursor *cursor, struct state *state, struct txn_li
         database->running_txns++;
 }
 
-static void decode_list(struct cursor *cursor, struct state *state, struct txn_list *list)
+static void decode_list(struct cursor *cursor, uint32_t format, struct state *state,
+                        struct txn_list *list)
 {
     uint32_t count = mp_read_array(cursor, UINT32_MAX);
     for (uint32_t i = 0; cursor->err == 0 && i < count; i++)
-        decode_txn(cursor, state, list);
+        decode_txn(cursor, format, state, list);
 }
 
-int txn_table_decode(struct cursor *cursor, struct state *state)
+int txn_table_decode(struct cursor *cursor, uint32_t format, struct state *state)
 {
     mp_expect_array(cursor, TABLE_PARTS);
-    decode_list(cursor, state, &state->txns.open);
-    decode_list(cursor, state, &state->txns.publishing);
-    decode_list(cursor, state, &state->txns.finished);
+    decode_list(cursor, format, state, &state->txns.open);
+    decode_list(cursor, format, state, &state->txns.publishing);
+    decode_list(cursor, format, state, &state->txns.finished);
     uint32_t fences = read_groups(cursor, FENCE_FIELDS, TXN_FENCES_MAX);
     for (uint32_t i = 0; cursor->err == 0 && i < fences; i++) {
         struct request_key key = {0};

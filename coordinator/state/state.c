@@ -132,7 +132,9 @@ static int apply(struct state *state, const struct command *command, struct appl
     case COMMAND_CLUSTER_INIT:
         return cluster_init(state, &command->cluster_init, result);
     case COMMAND_MEMBER_REGISTER:
-        return members_register(state, &command->member, result);
+        return members_register(state, &command->member, false, result);
+    case COMMAND_MEMBER_REJOIN:
+        return members_register(state, &command->member, true, result);
     case COMMAND_CREATE_DB:
         return catalog_create_db(state, &command->name, result);
     case COMMAND_DROP_DB:
@@ -169,6 +171,10 @@ static int apply(struct state *state, const struct command *command, struct appl
         return replica_catch(state, &command->replica, result);
     case COMMAND_REPLICA_HEALED:
         return replica_healed(state, &command->replica, result);
+    case COMMAND_REPLICA_PROVEN:
+        return replica_proven(state, &command->proven, result);
+    case COMMAND_DECLARE_LOST:
+        return replica_declare_lost(state, &command->lost, result);
     case COMMAND_FORGET:
         return txn_forget(state, &command->forget, result);
     case COMMAND_COORDINATOR_FOUND:

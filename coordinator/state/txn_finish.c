@@ -175,6 +175,8 @@ int txn_commit(struct state *state, const struct command_finish *command,
     if (err == 0 && txn->state == TXN_PREPARE)
         err = txn_check_quorum(state, txn, &result->msg);
     if (err == 0)
+        err = txn_check_copies(txn, &result->msg);
+    if (err == 0)
         err = txn_check_conflicts(state, txn, &result->msg);
     if (err != 0)
         return err;

@@ -38,7 +38,7 @@ static int check_finish(const struct txn *txn, enum load_finish finish, struct t
 
 /* One tablet of the report; `sealed` gets what counts of it. */
 static int check_tablet(const struct state *state, const struct txn *txn, const struct table *table,
-                        const struct load_report_tablet *report, uint8_t *sealed,
+                        rowset_id rowset, const struct load_report_tablet *report, uint8_t *sealed,
                         struct tg_errmsg *msg)
 {
     const struct tablet *tablet = catalog_tablet(&state->catalog, report->tablet);
@@ -52,9 +52,9 @@ static int check_tablet(const struct state *state, const struct txn *txn, const 
         return tg_fail(msg, TG_INVALID, "tablet %" PRIu64 " is reported without rows",
                        report->tablet);
     /* One that is catching may have it, and counts for nothing. */
-    uint8_t behind = tablet_behind(tablet);
-    uint8_t good = (uint8_t)(report->sealed & (unsigned)~behind);
-    *sealed = (uint8_t)(report->sealed & (good | tablet_catching(tablet)));
+    uint8_t held = (uint8_t)(report->sealed & ~replica_lost_slots(state, tablet, rowset));
+    uint8_t good = (uint8_t)(held & ~tablet_behind(tablet));
+    *sealed = (uint8_t)(held & (good | tablet_catching(tablet)));
     if ((uint32_t)__builtin_popcount(good) < tablet_write_quorum(tablet))
         return txn_fail_quorum(txn, tablet, good, msg);
     return 0;
@@ -76,7 +76,7 @@ static int check_report(const struct state *state, const struct txn *txn, const 
                                               .rows = report->rows,
                                               .bytes = report->bytes,
                                               .digest = report->digest};
-        int err = check_tablet(state, txn, table, report, &checked[i].sealed, msg);
+        int err = check_tablet(state, txn, table, message->rowset, report, &checked[i].sealed, msg);
         if (err != 0) {
             free(checked);
             return err;

@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "common/model/version_chain.h"
 #include "coordinator/state/apply.h"
 
 #include "common/base/mutant.h"
@@ -12,9 +13,56 @@
 static void add_publish(struct txn *txn, uint32_t table_index, struct tablet *tablet,
                         version_t version)
 {
-    txn->publish[txn->publish_count++] = (struct txn_publish_tablet){
+    struct txn_publish_tablet *publish = &txn->publish[txn->publish_count++];
+    *publish = (struct txn_publish_tablet){
         .tablet = tablet->id, .table_index = table_index, .prev = tablet_last_touched(tablet)};
     tablet_touch(tablet, version);
+    txn_chain_add(txn, publish, tablet);
+}
+
+static int compare_tablet(const void *key, const void *element)
+{
+    tablet_id tablet = *(const tablet_id *)key;
+    tablet_id other = ((const struct txn_load_tablet *)element)->tablet;
+    return (tablet > other) - (tablet < other);
+}
+
+static const struct txn_load_tablet *load_part(const struct txn_load *load, tablet_id tablet)
+{
+    return load->tablet_count == 0 ? NULL
+                                   : bsearch(&tablet, load->tablets, load->tablet_count,
+                                             sizeof *load->tablets, compare_tablet);
+}
+
+void txn_chain_add(const struct txn *txn, const struct txn_publish_tablet *publish,
+                   struct tablet *tablet)
+{
+    const struct txn_table_ref *ref = &txn->tables[publish->table_index];
+    struct chain_version version = {
+        .version = ref->version, .prev = publish->prev, .txn = txn->id, .replace = ref->truncate};
+    for (uint32_t i = 0; i < txn->load_count; i++)
+        version.rowset_count += load_part(&txn->loads[i], tablet->id) != NULL;
+    version_chain_add(&tablet->chain, &version);
+    for (uint32_t i = 0; i < txn->load_count; i++) {
+        const struct txn_load_tablet *part = load_part(&txn->loads[i], tablet->id);
+        if (part != NULL)
+            version_chain_add_rowset(&tablet->chain, txn->loads[i].rowset, &part->digest);
+    }
+}
+
+int txn_check_copies(const struct txn *txn, struct tg_errmsg *msg)
+{
+    for (uint32_t i = 0; i < txn->load_count; i++) {
+        const struct txn_load *load = &txn->loads[i];
+        for (uint32_t j = 0; j < load->tablet_count; j++) {
+            if (load->tablets[j].sealed == 0)
+                return tg_fail(msg, TG_QUORUM,
+                               "every copy of what transaction [%" PRIu64
+                               "] wrote into tablet %" PRIu64 " is lost: it can only be aborted",
+                               txn->id, load->tablets[j].tablet);
+        }
+    }
+    return 0;
 }
 
 /* What the loads of a transaction did to one bucket. */
@@ -130,7 +178,7 @@ static bool is_complete(const struct state *state, const struct txn *txn)
         return false;
     for (uint32_t i = 0; i < txn->publish_count; i++) {
         const struct txn_publish_tablet *publish = &txn->publish[i];
-        if (txn->tables[publish->table_index].gone)
+        if (txn->tables[publish->table_index].gone || publish->lost)
             continue;
         const struct tablet *tablet = catalog_tablet(&state->catalog, publish->tablet);
         uint8_t awaited = tablet_awaited(tablet, txn->tables[publish->table_index].version);

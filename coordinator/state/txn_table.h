@@ -52,6 +52,7 @@ struct txn_publish_tablet {
     uint32_t table_index; /* in tables */
     version_t prev;       /* last version that touched the tablet before this one */
     uint8_t confirmed;    /* bit i: replica slot i has bound it, durably, as the log knows */
+    bool lost;            /* no copy of it is left, an operator declared: nothing to bind */
 };
 
 struct txn {

@@ -21,7 +21,7 @@ int txn_may_become_visible(const struct state *state, const struct txn *txn,
     }
     for (uint32_t i = 0; i < txn->publish_count; i++) {
         const struct txn_publish_tablet *publish = &txn->publish[i];
-        if (txn->tables[publish->table_index].gone)
+        if (txn->tables[publish->table_index].gone || publish->lost)
             continue;
         const struct tablet *tablet = catalog_tablet(&state->catalog, publish->tablet);
         uint8_t bits = (uint8_t)(publish->confirmed | (confirmed != NULL ? confirmed[i] : 0));

@@ -341,9 +341,10 @@ static bool has_quorum(const struct state *state, const struct txn *txn, const u
                        bool one_is_enough)
 {
     for (uint32_t i = 0; i < txn->publish_count; i++) {
-        const struct tablet *tablet = txn->tables[txn->publish[i].table_index].gone
-                                          ? NULL
-                                          : catalog_tablet(&state->catalog, txn->publish[i].tablet);
+        const struct tablet *tablet =
+            txn->tables[txn->publish[i].table_index].gone || txn->publish[i].lost
+                ? NULL
+                : catalog_tablet(&state->catalog, txn->publish[i].tablet);
 
         if (tablet != NULL && !tablet_published(tablet, bound[i], one_is_enough))
             return false;

@@ -6,11 +6,11 @@
 
 #include "common/base/check.h"
 
-/* The tablet of a publish entry, NULL if its table was dropped since. */
+/* The tablet of a publish entry, NULL if its table was dropped since, or no copy is left. */
 static const struct tablet *live_tablet(const struct state *state, const struct txn *txn,
                                         const struct txn_publish_tablet *publish)
 {
-    if (txn->tables[publish->table_index].gone)
+    if (txn->tables[publish->table_index].gone || publish->lost)
         return NULL;
     return catalog_tablet(&state->catalog, publish->tablet);
 }
@@ -62,7 +62,7 @@ void publish_message_add(const struct state *state, const struct txn *txn, const
         const struct tablet *tablet = live_tablet(state, txn, &txn->publish[i]);
         int slot = tablet != NULL ? tablet_slot(tablet, message->node) : -1;
 
-        if (slot >= 0 && !tablet->replicas[slot].behind && (bound[i] >> slot & 1) == 0)
+        if (slot >= 0 && (tablet_published_to(tablet) & ~bound[i]) >> slot & 1)
             add_bind(message, txn, &txn->publish[i]);
     }
 }

@@ -11,8 +11,8 @@
 #include "coordinator/state/state.h"
 
 /* Adds to message (for message->node) a bind for each tablet of txn that the node has a good
- * replica of and has not bound. bound: per publish tablet the slots that have. Dropped tables are
- * left out. */
+ * replica of (or any, where none is good) and has not bound. bound: per publish tablet the slots
+ * that have. Dropped tables and what is lost are left out. */
 void publish_message_add(const struct state *state, const struct txn *txn, const uint8_t *bound,
                          struct msg_publish *message);
 /* By version, then tablet: each tablet's versions in order. */

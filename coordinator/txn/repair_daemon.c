@@ -158,6 +158,8 @@ static void round_done(struct repair_daemon *d, struct repair *repair,
     repair->rounds++;
     repair->round_took_ms = clock_monotonic_ms(d->clock) - repair->round_began_ms;
     repair->bound = reply->bound;
+    repair->proven = reply->proven;
+    repair->chain = reply->chain;
     repair->not_before_ms = 0;
     if (progress)
         repair->wait_ms = 0;
@@ -215,6 +217,7 @@ static void send_clone(struct repair_daemon *d, const struct repair_step *step)
                                        .lacks = repair->verified ? 0 : replica->behind_version,
                                        .source = repair->source,
                                        .trusted = repair->trusted};
+    repair_to_prove(step->tablet, replica, &call->message);
     memcpy(call->message.address, source->rpc, sizeof call->message.address);
     repair->in_air = true;
     d->participants->ops->clone(d->participants, step->node, member->rpc, &call->message,
@@ -228,16 +231,19 @@ static void on_proposed(struct consensus_request *request, int err,
 {
     struct repair_call *call = request->data;
     struct repair_daemon *d = call->daemon;
-    struct command_replica command = call->command.replica;
+    struct repair_key key = call->key;
     enum command_type type = call->command.type;
     struct repair *repair = end_call(call);
 
     if (err == 0 && result->err == 0 && !result->repeated && d != NULL)
-        log_info("repair", "%s tablet=%lu node=%u version=%lu",
-                 type == COMMAND_REPLICA_HEALED  ? "healed"
+        log_info("repair", "%s tablet=%lu node=%lu",
+                 type == COMMAND_REPLICA_PROVEN  ? "healed"
                  : type == COMMAND_REPLICA_CATCH ? "written_again"
                                                  : "damaged",
-                 command.tablet, command.node, command.version);
+                 key.tablet, key.node);
+    if (err == 0 && result->err == TG_DIGEST)
+        log_error("repair", "not_proven tablet=%lu node=%lu reason=%s", key.tablet, key.node,
+                  log_quote(result->msg.text));
     if (repair == NULL)
         return;
     if (err != 0 || result->err != 0) {
@@ -248,14 +254,24 @@ static void on_proposed(struct consensus_request *request, int err,
     d->look_ms = 0;
 }
 
+/* damaged: REPLICA_LACKS. */
 static void propose(struct repair_daemon *d, struct repair *repair, enum command_type type,
-                    version_t version)
+                    version_t damaged)
 {
     struct repair_call *call = new_call(d, &repair->key);
+    tablet_id tablet = repair->key.tablet;
+    node_id node = (node_id)repair->key.node;
 
     call->command.type = type;
-    call->command.replica = (struct command_replica){
-        .tablet = repair->key.tablet, .node = (node_id)repair->key.node, .version = version};
+    if (type == COMMAND_REPLICA_PROVEN)
+        call->command.proven = (struct command_proven){.tablet = tablet,
+                                                       .node = node,
+                                                       .bound = repair->bound,
+                                                       .version = repair->proven,
+                                                       .chain = repair->chain};
+    else
+        call->command.replica =
+            (struct command_replica){.tablet = tablet, .node = node, .version = damaged};
     call->request.done = on_proposed;
     call->request.data = call;
     repair->in_air = true;
@@ -347,8 +363,7 @@ void repair_daemon_run(struct repair_daemon *d)
             send_clone(d, step);
         else
             propose(d, repair_of(d, step->tablet->id, step->node),
-                    step->act == REPAIR_HEAL ? COMMAND_REPLICA_HEALED : COMMAND_REPLICA_CATCH,
-                    step->version);
+                    step->act == REPAIR_HEAL ? COMMAND_REPLICA_PROVEN : COMMAND_REPLICA_CATCH, 0);
     }
     plan_look(d, now);
     d->running = false;

@@ -65,9 +65,34 @@ static node_id choose_source(const struct state *state, const struct health *hea
     return best;
 }
 
-static bool is_close(const struct repair *repair)
+/* A replica that was only asked for its own is close if it lacks nothing. */
+static bool is_close(const struct tablet *tablet, const struct repair *repair)
 {
+    if (repair->source == (node_id)repair->key.node)
+        return repair->bound == tablet_need(tablet, UINT64_MAX);
     return repair->round_took_ms <= REPAIR_CLOSE_MS || repair->rounds >= REPAIR_ROUNDS_MAX;
+}
+
+void repair_to_prove(const struct tablet *tablet, const struct replica *replica,
+                     struct msg_clone *message)
+{
+    version_t upto = tablet->table->committed;
+
+    for (uint32_t i = tablet->touched_count;
+         replica->catching && i > 0 && tablet->touched[i - 1] > replica->missed_version; i--)
+        upto = tablet->touched[i - 1] - 1;
+    message->prove = upto;
+    message->missed = replica->missed_version;
+    message->chain_known = replica->missed_known;
+    message->chain = replica->missed_chain;
+}
+
+/* What a round has proven is still what is asked for. */
+static bool is_proven(const struct tablet *tablet, const struct replica *replica,
+                      const struct repair *repair)
+{
+    return replica->catching && repair->bound >= replica->missed_version && repair->proven != 0 &&
+           tablet_need(tablet, repair->proven) == replica->missed_version;
 }
 
 /* False: nothing now. */
@@ -82,13 +107,11 @@ static bool next_step(const struct state *state, const struct health *health, st
         step->act = REPAIR_ASK;
         return true;
     }
-    if (repair != NULL && repair->done && replica->catching &&
-        repair->bound >= replica->missed_version) {
+    if (repair != NULL && repair->done && is_proven(tablet, replica, repair)) {
         step->act = REPAIR_HEAL;
-        step->version = repair->bound;
         return true;
     }
-    if (repair != NULL && repair->done && !replica->catching && is_close(repair)) {
+    if (repair != NULL && repair->done && !replica->catching && is_close(tablet, repair)) {
         step->act = REPAIR_CATCH;
         return true;
     }
@@ -99,6 +122,9 @@ static bool next_step(const struct state *state, const struct health *health, st
     step->trusted = tablet_behind(tablet) != tablet_all(tablet);
     step->source = choose_source(state, health, load, tablet, replica->node,
                                  repair != NULL ? repair->failures : 0, step->trusted, now_ms);
+    /* Nobody else is there: it may have all that the log knows of. */
+    if (step->source == 0 && (!step->trusted || tablet->chain_known))
+        step->source = replica->node;
     if (step->source == 0)
         return false;
     add_load(state, load, replica->node, step->source);
@@ -114,11 +140,9 @@ uint32_t repair_plan(const struct state *state, const struct health *health, str
     for (const struct repair *r = repairs; r != NULL; r = r->hh.next)
         if (r->active)
             add_load(state, &load, (node_id)r->key.node, r->source);
-    if (state->catalog.behind_count == 0)
-        return 0;
-    for (const struct tablet *tablet = state->catalog.tablets;
-         tablet != NULL && count < REPAIR_STEPS_MAX; tablet = tablet->hh.next) {
-        if (tablet_behind(tablet) == 0 || tablet->table->dropped)
+    for (const struct tablet *tablet = state->catalog.behind;
+         tablet != NULL && count < REPAIR_STEPS_MAX; tablet = tablet->behind_next) {
+        if (tablet->table->dropped)
             continue;
         for (unsigned i = 0; i < tablet->replica_count && count < REPAIR_STEPS_MAX; i++) {
             const struct replica *replica = &tablet->replicas[i];

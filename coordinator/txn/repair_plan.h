@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <uthash.h>
 
+#include "common/proto/msg_clone.h"
 #include "coordinator/cluster/health.h"
 #include "coordinator/state/state.h"
 
@@ -39,6 +40,8 @@ struct repair {
     unsigned rounds;
     unsigned failures; /* in a row: another source each time */
     version_t bound;
+    version_t proven;    /* what it holds up to here … */
+    struct digest chain; /* … has this digest */
     uint64_t not_before_ms;
     uint64_t wait_ms;
     UT_hash_handle hh;
@@ -48,20 +51,24 @@ enum repair_act {
     REPAIR_ORDER = 1, /* a new round, from source */
     REPAIR_ASK = 2,   /* how far the round is */
     REPAIR_CATCH = 3, /* propose REPLICA_CATCH */
-    REPAIR_HEAL = 4   /* propose REPLICA_HEALED with version */
+    REPAIR_HEAL = 4   /* propose REPLICA_PROVEN with what the round said */
 };
 struct repair_step {
     enum repair_act act;
     const struct tablet *tablet;
     node_id node;
-    node_id source;    /* REPAIR_ORDER */
-    bool trusted;      /* the same: the source is good */
-    version_t version; /* REPAIR_HEAL */
+    node_id source; /* REPAIR_ORDER */
+    bool trusted;   /* the same: the source is good */
 };
 
 struct repair *repair_find(struct repair *repairs, tablet_id tablet, node_id node);
-/* Up to REPAIR_STEPS_MAX steps; returns how many. Nothing for a node that is not alive, or while no
- * good replica of the tablet is.
+/* What a round has to prove, into its order: that it holds what the log knows that a replica which
+ * is catching missed. */
+void repair_to_prove(const struct tablet *tablet, const struct replica *replica,
+                     struct msg_clone *message);
+/* Up to REPAIR_STEPS_MAX steps; returns how many. Nothing for a node that is not alive. While no
+ * replica is there that could be cloned from, a replica is ordered to prove what it has: that can
+ * be enough.
  *
  * It happens that no replica is good and yet nothing is lost: transactions that were precommitted
  * while one or the other was behind are on different majorities, and each replica lacks one of

@@ -226,6 +226,7 @@ static void on_registered(void *data, const struct rpc_reply *reply)
     }
     bool earlier = m->clearing;
     m->clearing = false;
+    m->options.rejoin = false; /* once is enough: it would undo what was proven since */
     m->record.nonce = m->record.pending_nonce;
     m->record.pending_nonce = 0;
     m->record.node = answer.node;
@@ -243,6 +244,7 @@ static void send_registration(struct membership *m)
     memcpy(message.cluster_uuid, m->record.cluster_uuid, sizeof message.cluster_uuid);
     message.previous_nonce = m->record.nonce;
     message.new_nonce = m->record.pending_nonce;
+    message.rejoin = m->options.rejoin;
     memcpy(message.http, m->options.http, sizeof message.http);
     memcpy(message.rpc, m->options.rpc, sizeof message.rpc);
     msg_register_encode(&message, &head);

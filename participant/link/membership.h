@@ -52,6 +52,7 @@ struct membership_options {
     char http[ADDRESS_BYTES];
     char rpc[ADDRESS_BYTES];
     uint64_t heartbeat_ms;
+    bool rejoin; /* take the old place with whatever is in the directory; it has to be proven */
 };
 
 struct membership;

@@ -336,18 +336,81 @@ static int take_page(struct clone_tablet *clone, bool *dropped, bool *more, stru
     return err;
 }
 
-int clone_tablet_run(struct clone_tablet *clone, version_t *bound, struct tg_errmsg *msg)
+static int take_pages(struct clone_tablet *clone, bool *dropped, struct tg_errmsg *msg)
+{
+    bool more = true;
+    int err = 0;
+
+    for (uint32_t i = 0; err == 0 && more && i < CLONE_PAGES_MAX; i++)
+        err = take_page(clone, dropped, &more, msg);
+    return err;
+}
+
+/* There is nobody to be cloned from: only what is here counts, if it can be read. */
+static int check_own(struct clone_tablet *clone, struct tg_errmsg *msg)
+{
+    version_t damaged = 0;
+    int err =
+        clone->order.lacks == 0 ? 0 : clone_tablet_verify(clone, clone->order.lacks, &damaged, msg);
+
+    if (err == 0 && damaged != 0)
+        err = tg_fail(msg, TG_CORRUPT,
+                      "version %" PRIu64 " is damaged, and no other copy can be reached", damaged);
+    return err;
+}
+
+static void look_at_end(struct clone_tablet *clone, struct clone_end *end)
+{
+    struct version_map map;
+
+    tablet_set_share(clone->tablets, clone->order.tablet, &map);
+    end->bound = version_map_last(&map);
+    end->proven = clone->order.prove;
+    (void)version_map_chain(&map, end->proven, &end->chain);
+    version_map_close(&map);
+}
+
+static bool contradicts_log(const struct clone_tablet *clone, const struct clone_end *end)
+{
+    return clone->order.chain_known && !digest_equal(&end->chain, &clone->order.chain);
+}
+
+/* What is here is complete, and not what the log has: one more try from nothing. Not where it might
+ * be the last that there is, unless the log has nothing. */
+static int begin_anew(struct clone_tablet *clone, bool dropped, struct clone_end *end,
+                      struct tg_errmsg *msg)
+{
+    static const struct digest nothing;
+    bool self = clone->order.source == clone->order.node;
+    int err = 0;
+
+    if (dropped ||
+        !((clone->order.trusted && !self) || digest_equal(&clone->order.chain, &nothing)))
+        return tg_fail(msg, TG_DIGEST, "versions differ from those of the log");
+    err = drop_chain(clone, "versions differ from the log's", msg);
+    dropped = true;
+    if (err == 0 && !self)
+        err = take_pages(clone, &dropped, msg);
+    look_at_end(clone, end);
+    if (err == 0 && contradicts_log(clone, end))
+        err = tg_fail(msg, TG_DIGEST, "the source's versions differ from those of the log");
+    return err;
+}
+
+int clone_tablet_run(struct clone_tablet *clone, struct clone_end *end, struct tg_errmsg *msg)
 {
     bool dropped = false;
-    bool more = true;
     int err = rowset_store_hold(clone->store, clone->order.tablet);
 
     if (err != 0)
         return tg_fail(msg, err, "too many tablets are cloned at once");
     err = finish_old_drop(clone, msg);
-    for (uint32_t i = 0; err == 0 && more && i < CLONE_PAGES_MAX; i++)
-        err = take_page(clone, &dropped, &more, msg);
+    if (err == 0)
+        err = clone->order.source == clone->order.node ? check_own(clone, msg)
+                                                       : take_pages(clone, &dropped, msg);
+    look_at_end(clone, end);
+    if (err == 0 && end->bound >= clone->order.missed && contradicts_log(clone, end))
+        err = begin_anew(clone, dropped, end, msg);
     rowset_store_let_go(clone->store, clone->order.tablet);
-    *bound = tablet_set_last(clone->tablets, clone->order.tablet);
     return err;
 }

@@ -32,10 +32,17 @@ struct clone_tablet {
     atomic_uint_fast64_t bytes; /* fetched so far: others may look */
 };
 
-/* Runs the round to its end. 0: *bound is the last version here, and the tablet has all that the
- * source had; else why not, and what was done so far stays done. A chain here that contradicts a
- * trusted source's is dropped, and all is cloned anew. */
-int clone_tablet_run(struct clone_tablet *clone, version_t *bound, struct tg_errmsg *msg);
+/* What is here after a round. */
+struct clone_end {
+    version_t bound;     /* the last version */
+    version_t proven;    /* as ordered: up to here … */
+    struct digest chain; /* … this is the digest over what is bound */
+};
+
+/* Runs the round to its end. 0: the tablet has all that the source had; else why not, and what was
+ * done so far stays done. *end in any case. A chain here that contradicts a trusted source's, or
+ * the log's, is dropped, and all is cloned anew. */
+int clone_tablet_run(struct clone_tablet *clone, struct clone_end *end, struct tg_errmsg *msg);
 
 /* Reads all data of versions from `from` on. *damaged: the first one that cannot be read, 0 if
  * none. */

@@ -103,24 +103,26 @@ static void run_round(struct cloner *cloner, struct clone_tablet *clone,
 {
     struct tg_errmsg msg = {{0}};
     version_t lacks = clone->order.lacks;
-    version_t bound = 0;
-    int err = clone_tablet_run(clone, &bound, &msg);
+    struct clone_end end = {0};
+    int err = clone_tablet_run(clone, &end, &msg);
 
     *reply = (struct msg_clone_reply){.state = err == 0 ? CLONE_DONE : CLONE_FAILED,
-                                      .bound = bound,
+                                      .bound = end.bound,
+                                      .proven = end.proven,
+                                      .chain = end.chain,
                                       .bytes = atomic_load(&clone->bytes),
                                       .err = err};
     if (err != 0) {
         snprintf(reply->reason, sizeof reply->reason, "%.*s", (int)sizeof reply->reason - 1,
                  msg.text);
         log_warn("clone", "failed tablet=%lu source=%u last=%lu err=%s reason=%s",
-                 clone->order.tablet, clone->order.source, bound, tg_err_name(err),
+                 clone->order.tablet, clone->order.source, end.bound, tg_err_name(err),
                  log_quote(msg.text));
     } else {
         if (lacks != 0)
             damage_list_remove(cloner->options.damage, clone->order.tablet);
         log_info("clone", "done tablet=%lu source=%u last=%lu bytes=%lu", clone->order.tablet,
-                 clone->order.source, bound, reply->bytes);
+                 clone->order.source, end.bound, reply->bytes);
     }
     atomic_fetch_add(&cloner->rounds, err == 0);
     atomic_fetch_add(&cloner->bytes, reply->bytes);

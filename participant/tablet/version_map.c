@@ -8,6 +8,7 @@
 
 #include "common/base/err.h"
 #include "common/base/mutant.h"
+#include "common/model/version_chain.h"
 
 enum { LOG_ITEMS_MIN = 4 };
 
@@ -143,23 +144,20 @@ int version_map_entry(const struct version_map *map, uint32_t place, struct publ
 
 int version_map_chain(const struct version_map *map, version_t version, struct digest *chain)
 {
-    struct digest_stream *stream = digest_stream_open();
     uint32_t count = count_until(map, version);
-    if (stream == NULL)
-        return TG_NOMEM;
+    *chain = (struct digest){0};
     for (uint32_t i = 0; i < count; i++) {
         const struct version_entry *entry = &map->log->versions[i];
-        uint64_t numbers[] = {entry->version, entry->prev, entry->txn, entry->replace,
-                              entry->rowset_count};
-        digest_stream_add(stream, numbers, sizeof numbers);
+        version_chain_add(chain, &(struct chain_version){.version = entry->version,
+                                                         .prev = entry->prev,
+                                                         .txn = entry->txn,
+                                                         .replace = entry->replace,
+                                                         .rowset_count = entry->rowset_count});
         for (uint32_t j = 0; j < entry->rowset_count; j++) {
             const struct version_rowset *rowset = &map->log->rowsets[entry->rowset_first + j];
-            digest_stream_add(stream, &rowset->rowset, sizeof rowset->rowset);
-            digest_stream_add(stream, rowset->digest.bytes, sizeof rowset->digest.bytes);
+            version_chain_add_rowset(chain, rowset->rowset, &rowset->digest);
         }
     }
-    *chain = digest_stream_value(stream);
-    digest_stream_close(stream);
     return 0;
 }
 

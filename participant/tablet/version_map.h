@@ -48,7 +48,7 @@ uint32_t version_map_count(const struct version_map *map, version_t version);
  * caller frees; its tablet and table are left 0. 0 or TG_NOMEM. */
 int version_map_entry(const struct version_map *map, uint32_t place, struct publish_bind *bind);
 /* Digest over all versions up to `version`: their numbers, transactions, rowsets and digests. Equal
- * on two nodes if they hold the same. 0 or TG_NOMEM. */
+ * on two nodes if they hold the same, and equal to the log's (version_chain.h). Returns 0. */
 int version_map_chain(const struct version_map *map, version_t version, struct digest *chain);
 
 /* Appends a version; bind_check must have allowed it. 0, TG_NOMEM, TG_LIMIT, TG_INVALID (prev is

@@ -343,7 +343,8 @@ static void check_table(const struct state *state, const struct table *table)
             TG_CHECK(replica->behind == (replica->behind_version != 0));
             TG_CHECK(replica->behind || !replica->catching);
             TG_CHECK((replica->missed_version != 0) <= replica->catching);
-            TG_CHECK(!replica->catching || replica->behind_version <= replica->missed_version);
+            TG_CHECK(!replica->catching || tablet->touched_count == 0 ||
+                     replica->behind_version <= replica->missed_version);
         }
     }
 }

@@ -110,6 +110,19 @@ static void serve_replicate(struct sim_participant *participant, struct sim_ques
 
 /* ---- clones ---- */
 
+/* It says what its source could say, and has fetched nothing. */
+static struct msg_clone_reply sim_lie(const struct sim_participant *source,
+                                      const struct msg_clone *message)
+{
+    struct version_map map;
+    struct msg_clone_reply reply = {.state = CLONE_DONE, .proven = message->prove};
+    tablet_set_share(source->tablets, message->tablet, &map);
+    reply.bound = version_map_last(&map);
+    TG_CHECK(version_map_chain(&map, message->prove, &reply.chain) == 0);
+    version_map_close(&map);
+    return reply;
+}
+
 static void serve_clone(struct sim_participant *participant, struct sim_question *question)
 {
     struct msg_clone message;
@@ -119,8 +132,7 @@ static void serve_clone(struct sim_participant *participant, struct sim_question
         message.node != participant->node || message.epoch != participant->epoch ? TG_FENCED : 0;
     const struct sim_participant *source = &participant->all[message.source - 1];
     if (err == 0 && source->up && planted(question, MUTANT_CLONES_A_PART, 500))
-        reply = (struct msg_clone_reply){.state = CLONE_DONE,
-                                         .bound = tablet_set_last(source->tablets, message.tablet)};
+        reply = sim_lie(source, &message);
     else if (err == 0)
         err = cloner_order(participant->cloner, &message, &reply);
     if (err == 0) {

@@ -37,10 +37,19 @@ static void test_orders_and_answers_come_back_as_they_went(void **state)
                                 .lacks = 6,
                                 .source = 7,
                                 .trusted = true,
+                                .missed = 7,
+                                .prove = 8,
+                                .chain_known = true,
+                                .chain = {{1, 2, 3}},
                                 .address = "127.0.0.1:8060"};
     codec_check(&msg_clone_codec, &message);
-    struct msg_clone_reply reply = {
-        .state = CLONE_FAILED, .bound = 9, .bytes = 10, .err = TG_CORRUPT, .reason = "damaged"};
+    struct msg_clone_reply reply = {.state = CLONE_FAILED,
+                                    .bound = 9,
+                                    .proven = 8,
+                                    .chain = {{4, 5, 6}},
+                                    .bytes = 10,
+                                    .err = TG_CORRUPT,
+                                    .reason = "damaged"};
     codec_check(&msg_clone_reply_codec, &reply);
     struct msg_clone_list list = {.source = 1, .tablet = 2, .after = 3};
     codec_check(&msg_clone_list_codec, &list);

@@ -18,7 +18,8 @@ static void test_a_registration_comes_back_as_it_went(void **state)
                                    .previous_nonce = 0x1122334455667788,
                                    .new_nonce = UINT64_MAX,
                                    .http = "127.0.0.1:8040",
-                                   .rpc = "127.0.0.1:8060"};
+                                   .rpc = "127.0.0.1:8060",
+                                   .rejoin = true};
     codec_check(&msg_register_codec, &message);
     struct msg_register_reply reply = {.node = 2, .epoch = 19, .cluster_uuid = "c"};
     codec_check(&msg_register_reply_codec, &reply);

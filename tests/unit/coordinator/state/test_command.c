@@ -105,6 +105,10 @@ static void test_every_small_command_comes_back(void **state)
         struct command replica = {.type = replicas[i], .replica = {1, 2, UINT64_MAX}};
         check_round_trip(&replica);
     }
+    struct command proven = {.type = COMMAND_REPLICA_PROVEN, .proven = {1, 2, 3, 4, {{5, 6}}}};
+    check_round_trip(&proven);
+    struct command lost = {.type = COMMAND_DECLARE_LOST, .lost = {1, UINT64_MAX}};
+    check_round_trip(&lost);
 }
 
 static void test_load_commands_come_back_and_are_small(void **state)

@@ -141,6 +141,41 @@ static void tell_coordinators(struct state_builder *b)
     assert_int_equal(b->state.coordinators.count, 3);
 }
 
+/* What came with format 5: a replica that proves what it holds, a participant that comes back
+ * without its directory, a version of which no copy is left. */
+static void tell_of_losses(struct state_builder *b)
+{
+    tell_coordinators(b);
+    struct tablet *tablet = state_builder_find(b, "d", "t")->tablets[0];
+    struct command command = {.type = COMMAND_REPLICA_PROVEN};
+    command.proven = (struct command_proven){.tablet = tablet->id,
+                                             .node = tablet->replicas[1].node,
+                                             .bound = 4,
+                                             .version = 3,
+                                             .chain = tablet->replicas[1].missed_chain};
+    assert_int_equal(state_builder_apply(b, &command), 0);
+    assert_int_equal(tablet_behind(tablet), 0);
+    assert_int_equal(state_builder_begin(b, 2, "d", "t", "half lost", false), 0);
+    assert_int_equal(state_builder_done(b, b->last.txn, b->last.rowset, 3, 7), 0);
+    for (unsigned i = 0; i < 3; i++) {
+        command = (struct command){.type = COMMAND_MEMBER_REJOIN};
+        struct msg_register *message = &command.member.message;
+        message->wanted = tablet->replicas[i].node;
+        message->new_nonce = 900 + i;
+        snprintf(message->node_uuid, UUID_BYTES, "new-%u", i);
+        snprintf(message->rpc, ADDRESS_BYTES, "127.0.0.1:%u", 9000 + i);
+        assert_int_equal(state_builder_apply(b, &command), 0);
+    }
+    assert_int_equal(tablet_behind(tablet), 7);
+    command = (struct command){.type = COMMAND_DECLARE_LOST};
+    command.lost = (struct command_lost){.tablet = tablet->id, .kept = 4};
+    assert_int_equal(state_builder_apply(b, &command), 0);
+    assert_true(tablet->table->versions[4].lost);
+    command = (struct command){.type = COMMAND_REPLICA_CATCH};
+    command.replica = (struct command_replica){.tablet = tablet->id, .node = 1};
+    assert_int_equal(state_builder_apply(b, &command), 0);
+}
+
 static void check_log(void (*told)(struct state_builder *), const char *file)
 {
     static uint8_t bytes[FILE_MAX];
@@ -163,6 +198,17 @@ static void test_an_old_log_gives_the_state_that_it_gave(void **unused)
     check_log(tell_more, "commands-v1-repair.bin");
     check_log(tell_of_statements, "commands-v1-statements.bin");
     check_log(tell_coordinators, "commands-v1-coordinators.bin");
+    check_log(tell_of_losses, "commands-v1-losses.bin");
+}
+
+/* Formats before the fifth knew no chains of versions. */
+static void forget_chains(struct state *state)
+{
+    for (struct tablet *tablet = state->catalog.tablets; tablet != NULL; tablet = tablet->hh.next) {
+        tablet->chain_known = false;
+        for (unsigned i = 0; i < tablet->replica_count; i++)
+            tablet->replicas[i].missed_known = false;
+    }
 }
 
 /* writes: the file is of the format that is written today. */
@@ -180,6 +226,8 @@ static void check_snapshot(void (*told)(struct state_builder *), const char *fil
     assert_int_equal(state_init(&state), 0);
     assert_int_equal(state_decode(&state, snapshot, &msg), 0);
     state_builder_check(&state);
+    if (!writes)
+        forget_chains(&b.state);
     assert_int_equal(state_hash(&state), state_hash(&b.state));
     state_close(&state);
     buf_close(&fresh);
@@ -192,7 +240,8 @@ static void test_old_snapshots_open_to_the_same_state(void **unused)
     check_snapshot(tell, "snapshot-v1.bin", false);
     check_snapshot(tell_more, "snapshot-v2.bin", false);
     check_snapshot(tell_of_statements, "snapshot-v3.bin", false);
-    check_snapshot(tell_coordinators, "snapshot-v4.bin", true);
+    check_snapshot(tell_coordinators, "snapshot-v4.bin", false);
+    check_snapshot(tell_of_losses, "snapshot-v5.bin", true);
 }
 
 int main(void)

@@ -64,9 +64,15 @@ static struct call take(struct fixture *f)
 static void answer(struct fixture *f, int err, enum clone_state state, version_t bound)
 {
     struct call call = take(f);
-    struct msg_clone_reply reply = {
-        .state = state, .bound = bound, .err = state == CLONE_FAILED ? TG_IO : 0};
+    struct msg_clone_reply reply = {.state = state,
+                                    .bound = bound,
+                                    .proven = call.message.prove,
+                                    .err = state == CLONE_FAILED ? TG_IO : 0};
+    const struct tablet *tablet =
+        catalog_tablet(&consensus_state(f->scene.consensus)->catalog, call.message.tablet);
 
+    if (tablet != NULL) /* it holds what the log has */
+        reply.chain = tablet->chain;
     call.done(call.data, err, err == 0 ? &reply : NULL);
 }
 

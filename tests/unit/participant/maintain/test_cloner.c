@@ -134,8 +134,10 @@ static int run(struct pair *pair, version_t lacks, version_t *bound)
                   .trusted = !pair->untrusted,
                   .address = "there"},
     };
-    int err = clone_tablet_run(&clone, bound, &msg);
+    struct clone_end end;
+    int err = clone_tablet_run(&clone, &end, &msg);
 
+    *bound = end.bound;
     if (err != 0)
         print_message("clone: %s\n", msg.text);
     return err;
