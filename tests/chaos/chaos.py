@@ -43,8 +43,6 @@ class Round:
         self.kinds = kinds
         self.seed = options.seed * 1000 + number
         self.prefix = f"r{self.seed}"
-        self.coordinators = [node.http for node in nodes.coordinators]
-        self.participants = [node.http for node in nodes.participants]
         self.path = os.path.join(nodes.directory, f"history-{self.seed}.jsonl")
         self.history = History(self.path)
         self.stop = threading.Event()
@@ -52,6 +50,14 @@ class Round:
         self.kind = {f"{name}{self.seed}": kind for name, kind in
                      (("a", "dup"), ("b", "dup"), ("u", "unique"), ("v", "unique"))}
         self.tables = list(self.kind)
+
+    @property
+    def coordinators(self):
+        return [node.http for node in self.nodes.coordinators]
+
+    @property
+    def participants(self):
+        return [node.http for node in self.nodes.participants]
 
     def prepare(self):
         self.history.log(p="main", type="info", f="round", seed=self.seed, kinds=self.kinds)
@@ -119,6 +125,21 @@ def idle(nodes, seconds=5):
             faults.append(f"{node.name} has {fds} descriptors open")
     print("  idle: " + "; ".join(lines), flush=True)
     return faults
+
+
+def end(nodes):
+    """All end in an orderly way, if they still can; complaints about how, and about what they wrote."""
+    faults = []
+    for node in nodes.all:
+        took = node.terminate(30) if node.alive() else None
+        if took is None or node.child.returncode != 0:
+            faults.append(f"{node.name} ended after {took} s with {node.child.returncode}")
+        complaint = node.complaints()
+        if complaint:
+            faults.append(f"{node.name} has written: {complaint}")
+    for fault in faults:
+        print("VIOLATION", fault)
+    return len(faults)
 
 
 def add(total, counts):
@@ -235,6 +256,7 @@ def main():
             number += 1
             bad += len(faults)
             add(total, counts)
+        bad += end(nodes)
     finally:
         if nodes:
             nodes.close()

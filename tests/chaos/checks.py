@@ -63,6 +63,7 @@ def check(past):
     faults += tables.timelines_agree(timelines)
     for fact in timelines[:len(feeds)]:
         faults += tables.timeline_is_feed(feeds[fact["table"]], fact)
+    faults += tables.states_equal(past.of("replicated"))
     faults += tables.replicas_agree(past.of("tablets"))
     faults += txns.commits_kept(feeds, ops, past.scans)
     faults += txns.refusals_hidden(feeds, ops, past.scans)

@@ -34,6 +34,7 @@ class Final:
         self.old_scans(newest)
         self.feeds()
         self.timelines()
+        self.states()
         self.tablets()
         self.stores()
 
@@ -198,6 +199,15 @@ class Final:
                 pass
             time.sleep(0.3)
         return None
+
+    def states(self):
+        """The replicated state itself, as each coordinator has it."""
+        for node in self.run.coordinators:
+            try:
+                answer = parse(wire.ask(node, "GET", "/api/state").body).get("data", {})
+                self.fact("replicated", node=node, at=answer["applied_index"], hash=answer["state_hash"])
+            except (wire.Broken, KeyError):
+                self.history.count("states not told")
 
     def tablets(self):
         for node in self.run.participants:

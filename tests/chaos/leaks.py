@@ -6,7 +6,7 @@ import shutil
 import struct
 import subprocess
 
-FILES = {"lock", "blocks-64k", "blocks-256k", "meta", "error_log"}
+FILES = {"lock", "coordinators", "reserve", "blocks-64k", "blocks-256k", "meta", "error_log"}
 VERSION_HEAD = 40  # bytes of a version's value before its rowsets: docs/formats.md
 ROWSET_ITEM = 24
 

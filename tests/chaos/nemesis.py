@@ -119,6 +119,8 @@ class Kill(Nemesis):
             self.history.count("orderly stops")
             self.history.log(p="nemesis", type="info", f="stop", node=node.name, took=took,
                              tail="" if took is not None and took < 5 else node.log_tail())
+            if took is not None and node.child.returncode != 0:
+                self.died(node)
             self.stop.wait(self.random.random())
             node.start()
 
@@ -391,7 +393,83 @@ class Storm(Nemesis):
         self.tell("storm", self.nodes.all, "end")
 
 
+class Members(Nemesis):
+    """Coordinators are replaced, alive or dead, and hand their leadership over."""
+
+    MENU = {"replace leader": 2, "replace coordinator": 3, "succeed coordinator": 3,
+            "transfer leader": 4}
+    PAUSE = 1.5
+    PATIENCE_S = 60  # once nothing else goes wrong
+
+    def replace(self, victims):
+        """A new one comes, then the old one goes."""
+        if self.bring():
+            self.drop(victims[0])
+
+    def succeed(self, victims):
+        """The old one dies and is dropped, then a new one comes."""
+        victims[0].kill()
+        self.history.count("kills")
+        self.drop(victims[0])
+        self.bring()
+
+    def transfer(self, _):
+        self.history.count("transfers")
+        self.nodes.order("transfer")
+
+    def wait(self, what, order, done):
+        """Asks for a change until it is made, also while everything else fails."""
+        deadline = time.monotonic() + self.PATIENCE_S
+        calm = None
+        answer = ""
+        while calm is None or time.monotonic() < deadline:
+            if calm is None and self.stop.is_set():
+                calm = time.monotonic()
+                deadline = calm + self.PATIENCE_S
+            members, data = self.nodes.members()
+            if members is not None and done(members):
+                return members, data
+            if members is not None and order:
+                answer = self.nodes.order(order)
+                self.history.log(p="nemesis", type="info", f="order", order=order, text=answer[:300])
+            time.sleep(0.3)
+        self.history.log(p="nemesis", type="info", f="violation",
+                         text=f"{what} did not come about in {self.PATIENCE_S} s: {answer[:300]}")
+        return None, None
+
+    def bring(self):
+        members, data = self.wait("a list of coordinators", None, bool)
+        if members is None:
+            return False
+        node = self.nodes.new_coordinator(data["next_id"])
+        where = f"id={node.id}&raft={node.host}:{node.raft_port}"
+        where += f"&rpc={node.host}:{node.rpc_port}&http={node.host}:{node.http_port}"
+        order = f"add?{where}"
+        members, _ = self.wait(
+            f"adding {node.name}", order, lambda m: m.get(node.id, {}).get("standing") == "votes"
+        )
+        self.history.count("coordinators added")
+        self.nodes.enlist(node)
+        return members is not None
+
+    def drop(self, node):
+        node.excuse = "it was dropped"
+        members, _ = self.wait(f"dropping {node.name}", f"drop?id={node.id}",
+                               lambda members: node.id not in members)
+        if members is None:
+            return
+        self.history.count("coordinators dropped")
+        self.nodes.dismiss(node)
+        if node.up and node.wait_gone(20) is None:
+            self.history.log(p="nemesis", type="info", f="violation",
+                             text=f"{node.name} was dropped and does not end\n{node.log_tail()}")
+        elif node.up and node.child.returncode != 0:
+            self.died(node)
+        node.kill()
+
+
 KINDS = {
+    "members": Members,
     "kill": Kill,
     "pause": Pause,
     "partition": Partition,

@@ -54,7 +54,8 @@ class Net:
         self.rules = []  # (from, to, verdict)
         self.slow = {}  # node -> how many times
         self._ip(
-            "link add br0 type bridge",
+            # A bridge would take another address with a new port, which the others do not know.
+            "link add br0 address 02:00:00:00:42:01 type bridge",
             f"addr add {CLIENT_ADDRESS}/24 dev br0",
             f"addr add {ADMIN_ADDRESS}/24 dev br0",
             "link set br0 up",

@@ -4,6 +4,7 @@
 import mmap
 import os
 import random
+import re
 import secrets
 import shutil
 import signal
@@ -14,6 +15,7 @@ import threading
 import time
 
 import wire
+from history import parse
 from net import ADMIN_ADDRESS
 
 DISK_BYTES = 4 << 30  # of a disk that can be filled; takes memory only for what is on it
@@ -69,6 +71,8 @@ class Node:
         self.conf = os.path.join(self.directory, f"{role}.conf")
         self.binary = os.path.join(cluster.binaries, f"tidegate-{role}")
         self.own_disk = own_disk
+        self.peers = ""  # the coordinators that it is told of
+        self.joins = False
         self.child = None
         self.up = False
         self.frozen = False
@@ -104,10 +108,12 @@ class Node:
         lines = [f"{self.role}_id = {self.id}", f"data_dir = {self.data}", f"host = {self.host}"]
         lines += [f"http_port = {self.http_port}", f"rpc_port = {self.rpc_port}"]
         if self.role == "coordinator":
-            lines += [f"raft_port = {self.raft_port}", f"coordinators = {cluster.peers}"]
+            lines += [f"raft_port = {self.raft_port}", f"coordinators = {self.peers}"]
         else:
-            lines += [f"coordinators = {cluster.rpcs}"]
+            lines += [f"coordinators = {self.peers}"]
         lines += [f"cluster_secret = {cluster.secret}", *COMMON]
+        if self.joins:
+            options = ["join = true", "bootstrap = false", *options]
         known = {}
         for line in lines + OWN[self.role] + list(options):
             known[line.split("=", 1)[0].strip()] = line
@@ -163,6 +169,13 @@ class Node:
         self.frozen = False
         self.up = True
 
+    def complaints(self):
+        """What a sanitizer has written, from its first word on."""
+        with open(os.path.join(self.directory, "log"), encoding="utf-8", errors="replace") as log:
+            text = log.read()
+        found = re.search(r"(Sanitizer: |runtime error: )", text)
+        return text[max(0, found.start() - 200) : found.start() + 4000] if found else None
+
     def log_tail(self, lines=12):
         with open(os.path.join(self.directory, "log"), encoding="utf-8", errors="replace") as log:
             return "".join(log.readlines()[-lines:])
@@ -191,6 +204,7 @@ class Nodes:
         self.binaries = os.path.abspath(binaries)
         self.net = net
         self.secret = secrets.token_hex(16)
+        self.former = []
         shim = os.path.join(self.binaries, SHIM)
         self.shim = shim if os.path.exists(shim) else None
         self.options = {
@@ -207,15 +221,58 @@ class Nodes:
         self.participants = [
             Node(self, "participant", i + 1, i + 1 in disk_p) for i in range(participants)
         ]
-        self.all = self.coordinators + self.participants
-        self.peers = ",".join(
-            f"{c.id}={c.host}:{c.raft_port}:{c.rpc_port}:{c.http_port}" for c in self.coordinators
-        )
-        self.rpcs = ",".join(f"{c.host}:{c.rpc_port}" for c in self.coordinators)
         for node in self.all:
+            node.peers = self.addresses(node.role)
             node.configure(self, self.options[node.role])
             node.start()
         self.wait_serving()
+
+    @property
+    def all(self):
+        return self.coordinators + self.participants
+
+    def addresses(self, role, more=()):
+        """The option coordinators of a node."""
+        known = self.coordinators + list(more)
+        if role == "participant":
+            return ",".join(f"{c.host}:{c.rpc_port}" for c in known)
+        return ",".join(f"{c.id}={c.host}:{c.raft_port}:{c.rpc_port}:{c.http_port}" for c in known)
+
+    def new_coordinator(self, number):
+        """One that waits to be added. It is not among the others before enlist()."""
+        node = Node(self, "coordinator", number, False)
+        node.joins = True
+        node.peers = self.addresses("coordinator", [node])
+        node.configure(self, self.options["coordinator"])
+        node.start()
+        return node
+
+    def enlist(self, node):
+        self.coordinators = self.coordinators + [node]
+
+    def dismiss(self, node):
+        self.coordinators = [c for c in self.coordinators if c is not node]
+        self.former.append(node)
+
+    def members(self):
+        """What the cluster says of its coordinators: id -> entry."""
+        for node in self.coordinators:
+            try:
+                answer = parse(self.ask(node, "/api/coordinators", timeout=3).body)
+                return {entry["id"]: entry for entry in answer["data"]["coordinators"]}, answer["data"]
+            except (wire.Broken, KeyError, TypeError):
+                continue
+        return None, None
+
+    def order(self, what, timeout=5):
+        """A change of the coordinators, asked for once at one of them."""
+        try:
+            node = random.choice(self.coordinators)
+            source = ADMIN_ADDRESS if self.net else None
+            path = f"/api/coordinators/{what}"
+            return wire.ask(node.http, "POST", path, timeout=timeout, source=source).body.decode()
+        except wire.Broken as broken:
+            return str(broken)
 
     def wait_serving(self, timeout=120):
         """Until there is a leader and every participant serves."""
@@ -269,7 +326,7 @@ class Nodes:
                 shutil.copytree(node.data, node.data + "-kept", dirs_exist_ok=True)
 
     def close(self):
-        for node in self.all:
+        for node in self.all + self.former:
             node.signal(signal.SIGCONT)
             if node.child:
                 node.kill()

@@ -238,3 +238,13 @@ def replicas_agree(facts):
                     f"tablet {tablet} version {version} differs between {node} and {fact['node']}"
                 )
     return faults
+
+
+def states_equal(facts):
+    """Coordinators that have applied as much have the same state (rule 5). facts: node, at, hash."""
+    first = {}
+    return [
+        f"the states of {first[fact['at']][0]} and {fact['node']} at {fact['at']} differ"
+        for fact in facts
+        if first.setdefault(fact["at"], (fact["node"], fact["hash"]))[1] != fact["hash"]
+    ]

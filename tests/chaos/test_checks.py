@@ -190,6 +190,11 @@ class Copies(Case):
         self.good(two(3, "y"))
         self.bad(two(4, "y"))
 
+    def test_states_that_differ_are_found(self):
+        one = {"node": "a", "at": 7, "hash": "x"}
+        self.good(tables.states_equal([one, one, {"node": "b", "at": 8, "hash": "y"}]))
+        self.bad(tables.states_equal([one, {"node": "b", "at": 7, "hash": "y"}]))
+
     def test_what_is_left_in_a_store_is_found(self):
         def store(**changed):
             val = {"staged": [], "rowsets": [[1, 7]], "bound": [[1, 7]], "blocks": [[1, 7]],
