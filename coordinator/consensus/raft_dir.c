@@ -14,7 +14,12 @@
 #include "common/base/endian.h"
 #include "common/base/log.h"
 
-enum { RAFT_DIR_PATH_BYTES = 4096, RAFT_DIR_METADATA_BYTES = 32 };
+enum {
+    RAFT_DIR_PATH_BYTES = 4096,
+    RAFT_DIR_METADATA_BYTES = 32,
+    RAFT_DIR_SEGMENT_BYTES = 32, /* of an open segment's begin: format, checksums, entries */
+    RAFT_DIR_SEGMENT_FORMAT = 1
+};
 
 static const char *const raft_dir_metadata[2] = {"metadata1", "metadata2"};
 
@@ -32,8 +37,7 @@ static bool raft_dir_is_digits(const char *text, size_t len)
     return len > 0 && strspn(text, "0123456789") >= len;
 }
 
-/* "FIRST-LAST" and "snapshot-….meta" hold entries or a configuration. "open-N" does not count: such
- * files are made ahead of use, and the first closed one stays until a snapshot replaces it. */
+/* "FIRST-LAST" and "snapshot-….meta" hold entries or a configuration. */
 static bool raft_dir_is_log(const char *name)
 {
     size_t len = strlen(name);
@@ -44,6 +48,26 @@ static bool raft_dir_is_log(const char *name)
         return len > 5 && strcmp(name + len - 5, ".meta") == 0;
     return raft_dir_is_digits(name, (size_t)(dash - name)) &&
            raft_dir_is_digits(dash + 1, strlen(dash + 1));
+}
+
+/* "open-N" is made ahead of use, full of zeros; in use it holds entries. A server that joined has
+ * nothing but such files until one of them is full: only who bootstraps begins with a closed one. */
+static bool raft_dir_is_open_log(const char *path, const char *name)
+{
+    char file[RAFT_DIR_PATH_BYTES];
+    uint8_t bytes[RAFT_DIR_SEGMENT_BYTES];
+
+    if (strncmp(name, "open-", 5) != 0 || !raft_dir_is_digits(name + 5, strlen(name + 5)))
+        return false;
+    int len = snprintf(file, sizeof file, "%s/%s", path, name);
+    int fd = len < (int)sizeof file ? open(file, O_RDONLY | O_CLOEXEC) : -1;
+    if (fd < 0)
+        return false;
+    ssize_t n = read(fd, bytes, sizeof bytes);
+    close(fd);
+    if (n != (ssize_t)sizeof bytes || load_u64le(bytes) != RAFT_DIR_SEGMENT_FORMAT)
+        return false;
+    return load_u64le(bytes + 8) != 0 || load_u64le(bytes + 16) != 0;
 }
 
 /* format, version, term, vote: u64 each. The newer of the two files counts. */
@@ -76,7 +100,8 @@ int raft_dir_look(const char *path, struct raft_dir *dir, struct tg_errmsg *msg)
     bool has_log = false;
     bool has_metadata = false;
     for (struct dirent *entry; (entry = readdir(open_dir)) != NULL;) {
-        has_log = has_log || raft_dir_is_log(entry->d_name);
+        has_log =
+            has_log || raft_dir_is_log(entry->d_name) || raft_dir_is_open_log(path, entry->d_name);
         has_metadata = has_metadata || strncmp(entry->d_name, "metadata", 8) == 0;
     }
     closedir(open_dir);

@@ -64,6 +64,32 @@ static void test_a_log_or_a_snapshot_starts_without_bootstrap(void **state)
     }
 }
 
+/* One that joined has its whole log in an open segment, and must come back with it after a kill. */
+static void test_a_log_in_an_open_segment_counts(void **state)
+{
+    (void)state;
+    uint8_t segment[64] = {0};
+    struct test_dir dir;
+    bool bootstrap = true;
+
+    test_dir_make(&dir);
+    write_metadata(&dir, "metadata1", 1, 5, 0);
+    test_dir_write(&dir, "open-1", segment, sizeof segment);
+    assert_int_equal(kind_of(&dir), RAFT_DIR_LOST); /* made ahead, nothing in it */
+    store_u64le(segment, 1);
+    test_dir_write(&dir, "open-1", segment, sizeof segment);
+    assert_int_equal(kind_of(&dir), RAFT_DIR_LOST);
+    store_u64le(segment + 8, 0x1234567800000000); /* checksums of a first batch */
+    store_u64le(segment + 16, 1);
+    test_dir_write(&dir, "open-1", segment, 16);
+    assert_int_equal(kind_of(&dir), RAFT_DIR_LOST); /* cut off before anything was promised */
+    test_dir_write(&dir, "open-1", segment, sizeof segment);
+    assert_int_equal(kind_of(&dir), RAFT_DIR_COMPLETE);
+    assert_int_equal(raft_dir_admit(dir.path, false, &bootstrap, NULL), 0);
+    assert_false(bootstrap);
+    test_dir_remove(&dir);
+}
+
 static void test_a_bootstrap_that_was_cut_off_starts_over(void **state)
 {
     (void)state;
@@ -112,6 +138,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_an_empty_directory_needs_bootstrap),
         cmocka_unit_test(test_a_log_or_a_snapshot_starts_without_bootstrap),
+        cmocka_unit_test(test_a_log_in_an_open_segment_counts),
         cmocka_unit_test(test_a_bootstrap_that_was_cut_off_starts_over),
         cmocka_unit_test(test_a_vote_without_a_log_is_refused_even_with_bootstrap),
         cmocka_unit_test(test_free_space_is_known),
