@@ -118,6 +118,43 @@ static int guard_snapshot_get(struct raft_io *io, struct raft_io_snapshot_get *o
     return rc;
 }
 
+/* ---- writing a snapshot ---- */
+
+struct guard_put {
+    struct raft_guard *guard;
+    struct raft_io_snapshot_put inner;
+    struct raft_io_snapshot_put *outer; /* raft's */
+};
+
+static void guard_on_put(struct raft_io_snapshot_put *inner, int status)
+{
+    struct guard_put *put = inner->data;
+    struct raft_io_snapshot_put *outer = put->outer;
+    struct raft_guard *guard = put->guard;
+    raft_free(put);
+    if (status == RAFT_IOERR && guard->broken != NULL)
+        guard->broken(guard->broken_data, "raft's snapshot cannot be written");
+    outer->cb(outer, status);
+}
+
+static int guard_snapshot_put(struct raft_io *io, unsigned trailing,
+                              struct raft_io_snapshot_put *outer,
+                              const struct raft_snapshot *snapshot, raft_io_snapshot_put_cb cb)
+{
+    struct raft_guard *guard = ((struct raft *)io->data)->data;
+    struct guard_put *put = raft_malloc(sizeof *put);
+    if (put == NULL)
+        return RAFT_NOMEM;
+    outer->cb = cb;
+    put->guard = guard;
+    put->outer = outer;
+    put->inner.data = put;
+    int rc = guard->io_snapshot_put(io, trailing, &put->inner, snapshot, guard_on_put);
+    if (rc != 0)
+        raft_free(put);
+    return rc;
+}
+
 static int guard_send(struct raft_io *io, struct raft_io_send *request,
                       const struct raft_message *message, raft_io_send_cb cb)
 {
@@ -148,6 +185,8 @@ void raft_guard_attach(struct raft_guard *guard, struct raft *raft)
     raft->io->start = guard_start;
     guard->io_snapshot_get = raft->io->snapshot_get;
     raft->io->snapshot_get = guard_snapshot_get;
+    guard->io_snapshot_put = raft->io->snapshot_put;
+    raft->io->snapshot_put = guard_snapshot_put;
     guard->io_send = raft->io->send;
     raft->io->send = guard_send;
     guard->sending_term = 0;

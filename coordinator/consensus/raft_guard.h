@@ -20,6 +20,8 @@
  * message's end.
  * - When a write cannot even be submitted, the request is both ended and refused, and what belongs
  * to it is freed twice: `broken` is called instead, which should end the process.
+ * - A snapshot that the disk fails to keep is given up without a word. Who cannot sync one file
+ * cannot be trusted with the next: `broken` is called. A full disk is no such failure.
  *
  * raft->data must point to the guard. */
 #ifndef TG_COORDINATOR_CONSENSUS_RAFT_GUARD_H
@@ -39,6 +41,9 @@ struct raft_guard {
                    const struct raft_message *message, raft_io_send_cb cb);
     int (*io_append)(struct raft_io *io, struct raft_io_append *request,
                      const struct raft_entry entries[], unsigned n, raft_io_append_cb cb);
+    int (*io_snapshot_put)(struct raft_io *io, unsigned trailing,
+                           struct raft_io_snapshot_put *request,
+                           const struct raft_snapshot *snapshot, raft_io_snapshot_put_cb cb);
     void (*broken)(void *data, const char *why); /* set by the owner; may be NULL */
     void *broken_data;
     raft_io_recv_cb recv;

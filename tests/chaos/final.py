@@ -26,8 +26,9 @@ class Final:
         self.slow = run.options.slow
 
     def play(self):
-        self.settle()
-        self.works_again()
+        if not self.settle() or not self.works_again():
+            self.wrong("the cluster does not work any more: the final reads are left out")
+            return
         self.repaired()
         self.finals()
         newest = self.last_scans()
@@ -44,10 +45,11 @@ class Final:
     def wrong(self, text):
         self.fact("violation", text=text)
 
-    def state(self, label, node):
-        for _ in range(30):
+    def state(self, label, node, tries=30):
+        for _ in range(tries):
             try:
-                answer = wire.ask(node, "GET", f"/api/{DB}/get_load_state?label={label}").json()
+                path = f"/api/{DB}/get_load_state?label={label}"
+                answer = wire.ask(node, "GET", path, timeout=5).json()
                 if answer["code"] == 0:
                     return answer["data"]
             except wire.Broken:
@@ -61,8 +63,11 @@ class Final:
         labels = list(dict.fromkeys(op.label for op in self.history.ops))
         while labels and time.monotonic() - begin < QUIET_S * self.slow:
             still = []
-            for label in labels:
-                state = self.state(label, random.choice(self.run.coordinators))
+            for at, label in enumerate(labels):
+                if time.monotonic() - begin > QUIET_S * self.slow:
+                    still += labels[at:]
+                    break
+                state = self.state(label, random.choice(self.run.coordinators), tries=3)
                 if state == "PRECOMMITTED":
                     self.abort(label)
                 if state not in END:
@@ -73,6 +78,7 @@ class Final:
         took = round(time.monotonic() - begin, 1)
         self.history.counts["quiet after s"] = took
         self.fact("settled", s=took, open=labels)
+        return not labels
 
     def abort(self, label):
         headers = {"label": label, "txn_operation": "abort"}
@@ -96,6 +102,8 @@ class Final:
                 time.sleep(0.5 * self.slow)
             else:
                 self.wrong(f"no load into {table} works any more: {op.words}")
+                return False
+        return True
 
     def repaired(self):
         """Waits until no replica is behind any more."""
