@@ -23,7 +23,8 @@ def events_hold(past):
     for event in past.of("died"):
         faults.append(f"{event['node']} died by itself ({event['status']})\n{event['tail']}")
     for event in past.of("survived"):
-        faults.append(f"{event['node']} went on after a sync that failed\n{event['tail']}")
+        faults.append(f"{event['node']} went on after a sync of "
+                      f"{event.get('file')} failed\n{event['tail']}")
     for event in past.of("stop"):
         if event["took"] is None or event["took"] > event.get("limit", STOP_S):
             faults.append(f"{event['node']} took {event['took']} s to stop\n{event['tail']}")

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -16,6 +17,7 @@ struct faults {
     int64_t clock_ns;     /* added to the wall clock */
     int32_t sync_errors;  /* so many of the next syncs fail with EIO */
     int32_t syncs_failed; /* so many did */
+    char file[240];       /* whose sync failed last */
 };
 
 static struct faults *faults;
@@ -83,12 +85,17 @@ time_t time(time_t *out)
     return now.tv_sec;
 }
 
-static int sync_fails(void)
+static int sync_fails(int fd)
 {
+    char link[64];
+
     if (faults == NULL || __atomic_load_n(&faults->sync_errors, __ATOMIC_RELAXED) <= 0)
         return 0;
     if (__atomic_fetch_sub(&faults->sync_errors, 1, __ATOMIC_RELAXED) <= 0)
         return 0;
+    (void)snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    ssize_t len = readlink(link, faults->file, sizeof faults->file - 1);
+    faults->file[len > 0 ? len : 0] = 0;
     __atomic_fetch_add(&faults->syncs_failed, 1, __ATOMIC_RELAXED);
     errno = EIO;
     return 1;
@@ -96,10 +103,10 @@ static int sync_fails(void)
 
 int fsync(int fd)
 {
-    return sync_fails() ? -1 : (int)syscall(SYS_fsync, fd);
+    return sync_fails(fd) ? -1 : (int)syscall(SYS_fsync, fd);
 }
 
 int fdatasync(int fd)
 {
-    return sync_fails() ? -1 : (int)syscall(SYS_fdatasync, fd);
+    return sync_fails(fd) ? -1 : (int)syscall(SYS_fdatasync, fd);
 }

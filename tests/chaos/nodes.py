@@ -51,6 +51,9 @@ class FaultPage:
     def syncs_failed(self):
         return struct.unpack_from("i", self.map, 12)[0]
 
+    def failed_file(self):
+        return self.map[16:256].split(b"\0", 1)[0].decode(errors="replace")
+
 
 def free_ports(count):
     sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
