@@ -12,6 +12,7 @@
 #   make failover   how long commits wait when the leader is killed, KILLS=200 times
 #   make powercut   power cuts on loop file systems under load (CUTS=20, root)
 #   make failpoints a kill at each named point, under load (FAILPOINT_KILLS=200 for more)
+#   make fuzz       every parser and decoder (EXECS=10000000 executions each, ONLY=csv)
 #   make mutants    planted faults, each of which its test must find (MUTANTS="--only 3,12")
 #   make test-bare  the set-up and the demo in a fresh Debian 12 (root, a few minutes)
 #   make format     clang-format over the tree
@@ -67,10 +68,14 @@ powercut: all
 	@$(NINJA) tidegate_shim
 	@tests/powercut/powercut.py --bin build/bin --cuts $(CUTS) --disk-mb 16384 $(POWERCUT)
 
-.PHONY: failpoints mutants
+.PHONY: failpoints mutants fuzz
 failpoints:
 	@scripts/setup build test
 	@JOBS=$(JOBS) scripts/test-all failpoints
+
+fuzz:
+	@scripts/setup build test
+	@JOBS=$(JOBS) FUZZ_EXECS=$(EXECS) FUZZ_ONLY=$(ONLY) scripts/test-all fuzz
 
 mutants:
 	@scripts/setup build test

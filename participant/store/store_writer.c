@@ -130,7 +130,8 @@ static int commit_list(struct store_writer *writer, struct store_job *list)
         room -= job->shrinks ? 0 : job->bytes;
         job->err = job->apply(job, &txn);
     }
-    FAILPOINT("part.rowset_written_before_fsync");
+    if (txn.err == 0)
+        txn.err = FAILPOINT_ERROR("part.rowset_written_before_fsync", TG_NOSPACE);
     return lmdb_txn_commit(&txn);
 }
 

@@ -50,6 +50,12 @@ POINTS = {
     "snapshot.mid_write": ("coordinator", 1, "later"),
     "snapshot.installed_before_segment_delete": ("installed", 1, "kill"),
 }
+# What must do no harm but delay or refuse: (name, action, whose process).
+NUDGES = [
+    ("part.rowset_written_before_fsync", "error", "participant"),
+    ("part.bind_before_commit", "hold:1500", "participant"),
+    ("coord.commit_proposed", "hold:1500", "leader"),  # longer than an election takes
+]
 
 
 class Failed(Exception):
@@ -253,6 +259,15 @@ class Run:
         self.kills[name] = self.kills.get(name, 0) + 1
         self.serve()
 
+    def nudge(self, name, action, whose):
+        victim = self.victim_of(whose)
+        self.arm(name, action, 2, victim.pid)
+        wait_for(f"{action} at {name} in {victim.name}", HIT_S,
+                 lambda: f"failpoint {name} {action}" in victim.log_tail(200))
+        if not victim.alive():
+            raise Failed(f"{victim.name} ended after {action} at {name}:\n{victim.log_tail()}")
+        self.serve()
+
     def fall_behind(self):
         """A follower that is down until what it lacks is no longer in the others' logs."""
         leader = wait_for("a leader", SERVE_S, self.nodes.leader)
@@ -301,32 +316,15 @@ class Run:
 
             answer = wait_for(f"a scan of {node.name}", SERVE_S, scan)
             rows = [json.loads(line) for line in answer.body.splitlines()]
-            self.compare(f"scan of {node.name}", rows)
+            compare(f"scan of {node.name}", rows, self.loads)
             newest = int(answer.headers["x-tidegate-version"])
 
         def all_pulled():
             return puller.pull(1000) == 0
 
         wait_for("the end of the changes", SERVE_S, all_pulled)
-        self.compare("changes", puller.rows)
-        versions = [row["_version"] for row in puller.rows]
-        if versions != sorted(versions):
-            raise Failed("the changes are not in the order of versions")
-        missing = set(range(1, newest + 1)) - set(versions)
-        if missing:
-            raise Failed(f"versions {sorted(missing)[:10]} of {newest} are missing")
-
-    def compare(self, what, rows):
-        seen = {}
-        for row in rows:
-            seen.setdefault(row["k"], []).append(row["b"])
-        right = {load.number for load in self.loads if load.outcome == "committed"}
-        if set(seen) != right:
-            raise Failed(f"{what}: lacks {sorted(right - set(seen))[:10]}, "
-                         f"has {sorted(set(seen) - right)[:10]} too many")
-        for number, found in seen.items():
-            if sorted(found) != list(range(ROWS)):
-                raise Failed(f"{what}: load {number} has rows {sorted(found)}")
+        compare("changes", puller.rows, self.loads)
+        compare_versions(puller.rows, newest)
 
     def play(self, names):
         self.statement(f"CREATE DATABASE {DB}", db="")
@@ -343,6 +341,8 @@ class Run:
                 self.kill_at(name)
                 print(f"killed at {name}, served again, {time.monotonic() - began:.1f} s",
                       flush=True)
+            for nudge in NUDGES:
+                self.nudge(*nudge)
         finally:
             self.stop.set()
             for thread in clients + [puller]:
@@ -355,7 +355,65 @@ class Run:
         self.nodes.close()
 
 
+def compare(what, rows, loads):
+    """The rows must be those of the committed loads, each once."""
+    seen = {}
+    for row in rows:
+        seen.setdefault(row["k"], []).append(row["b"])
+    right = {load.number for load in loads if load.outcome == "committed"}
+    if set(seen) != right:
+        raise Failed(f"{what}: lacks {sorted(right - set(seen))[:10]}, "
+                     f"has {sorted(set(seen) - right)[:10]} too many")
+    for number, found in seen.items():
+        if sorted(found) != list(range(ROWS)):
+            raise Failed(f"{what}: load {number} has rows {sorted(found)}")
+
+
+def compare_versions(rows, newest):
+    versions = [row["_version"] for row in rows]
+    if versions != sorted(versions):
+        raise Failed("the changes are not in the order of versions")
+    missing = set(range(1, newest + 1)) - set(versions)
+    if missing:
+        raise Failed(f"versions {sorted(missing)[:10]} of {newest} are missing")
+
+
+def fails(check, *arguments):
+    try:
+        check(*arguments)
+    except Failed:
+        return True
+    return False
+
+
+def self_test():
+    """Each kind of loss must be seen, and a good history must pass."""
+    loads = [Load(number, "plain") for number in (1, 2, 3)]
+    for load, outcome in zip(loads, ("committed", "aborted", "committed")):
+        load.outcome = outcome
+
+    def rows(*numbers):
+        return [{"k": n, "b": b, "_version": v + 1} for v, n in enumerate(numbers)
+                for b in range(ROWS)]
+
+    cases = [
+        ("all is there", not fails(compare, "", rows(1, 3), loads)),
+        ("a load is lost", fails(compare, "", rows(1), loads)),
+        ("a load is doubled", fails(compare, "", rows(1, 3, 3), loads)),
+        ("an aborted load is there", fails(compare, "", rows(1, 2, 3), loads)),
+        ("a load is torn", fails(compare, "", rows(1, 3)[:-1], loads)),
+        ("versions follow each other", not fails(compare_versions, rows(1, 3), 2)),
+        ("a version is missing", fails(compare_versions, rows(1, 3), 3)),
+        ("an order is wrong", fails(compare_versions, rows(1, 3)[::-1], 2)),
+    ]
+    wrong = [name for name, right in cases if not right]
+    print("\n".join(wrong + [f"{len(cases) - len(wrong)} passed, {len(wrong)} failed"]))
+    return 1 if wrong else 0
+
+
 def main():
+    if "--self-test" in sys.argv[1:]:
+        return self_test()
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--bin", required=True)
     parser.add_argument("--kills", type=int,
