@@ -23,6 +23,7 @@ struct decompressor {
     z_stream z;
     bool z_open;
     bool in_member; /* bytes of a member were read, its end was not */
+    bool complete;  /* raw deflate: its end was read, nothing may follow */
     /* libarchive */
     struct archive *archive;
     bool header_read;
@@ -65,12 +66,13 @@ static int inflate_more(struct decompressor *d, uint8_t *out, size_t cap, size_t
                 return damaged(msg, "the body is cut off");
             break;
         }
+        if (d->complete)
+            return damaged(msg, "bytes behind the end");
         d->in_member = true;
         int rc = inflate(&d->z, Z_NO_FLUSH);
         if (rc == Z_STREAM_END) { /* another member may follow */
             d->in_member = false;
-            if (d->kind == LOAD_DEFLATE && d->z.avail_in > 0)
-                return damaged(msg, "bytes behind the end");
+            d->complete = d->kind == LOAD_DEFLATE;
             inflateReset(&d->z);
         } else if (rc != Z_OK && rc != Z_BUF_ERROR) {
             return damaged(msg, d->z.msg != NULL ? d->z.msg : "bad data");

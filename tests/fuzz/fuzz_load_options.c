@@ -74,10 +74,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     msg.text[0] = '\0';
     if (load_options_parse(lookup, &headers, "label", &options, &msg) == 0) {
         check(&options);
-        load_options_close(&options);
     } else {
         TG_CHECK(msg.text[0] != '\0');
     }
+    load_options_close(&options);
     free(text);
     return 0;
 }

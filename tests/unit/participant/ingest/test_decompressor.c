@@ -126,14 +126,17 @@ static void test_raw_deflate_is_read_and_nothing_may_follow_it(void **state)
     uint8_t packed[200];
     int err;
     (void)state;
-    size_t len = compress_to("1\tone\n", -15, packed, sizeof packed - 1);
+    size_t len = compress_to("1\tone\n", -15, packed, sizeof packed / 2);
     char *out = run(LOAD_DEFLATE, packed, len, 3, &err);
     assert_int_equal(err, 0);
     assert_string_equal(out, "1\tone\n");
     free(out);
-    packed[len] = 'x';
-    free(run(LOAD_DEFLATE, packed, len + 1, 300, &err));
-    assert_int_equal(err, TG_CORRUPT);
+    /* Not even what would be another body, wherever the first one's end is cut off. */
+    memcpy(packed + len, packed, len);
+    for (size_t piece = 1; piece <= 2 * len; piece++) {
+        free(run(LOAD_DEFLATE, packed, 2 * len, piece, &err));
+        assert_int_equal(err, TG_CORRUPT);
+    }
 }
 
 static void test_bz2_and_lz4_frames_are_read_whole_or_refused(void **state)
