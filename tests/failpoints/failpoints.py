@@ -282,8 +282,8 @@ class Run:
 
     def settle(self):
         """What became of every load, from the log; the open ones are aborted first."""
-        deadline = time.monotonic() + SERVE_S
         for load in self.loads:
+            deadline = time.monotonic() + SERVE_S
             state = ""
             while state not in ("VISIBLE", "ABORTED", "UNKNOWN"):
                 if time.monotonic() > deadline:
