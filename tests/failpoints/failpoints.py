@@ -16,6 +16,8 @@ import json
 import os
 import random
 import shutil
+import signal
+import subprocess
 import sys
 import tempfile
 import threading
@@ -24,7 +26,6 @@ import time
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(os.path.dirname(HERE), "chaos"))
 import wire  # noqa: E402
-from nemesis import Nodes  # noqa: E402
 
 DB = "fp"
 BUCKETS = 4
@@ -70,6 +71,79 @@ def wait_for(what, seconds, condition):
             return found
         time.sleep(0.02)
     raise Failed(f"{what}: not within {seconds} s")
+
+
+class Node:
+    """One process of the cluster; after its first death a child of this one."""
+
+    def __init__(self, role, entry, directory, binaries):
+        self.role = role
+        self.name = f"{role}-{entry['id']}"
+        self.http = entry["http"]
+        self.pid = entry["pid"]
+        self.directory = os.path.join(directory, self.name)
+        self.binary = os.path.join(binaries, f"tidegate-{role}")
+        self.child = None
+
+    def alive(self):
+        if self.child is not None:
+            return self.child.poll() is None
+        try:
+            with open(f"/proc/{self.pid}/stat", encoding="ascii") as stat:
+                state = stat.read().rsplit(")", 1)[1].split()[0]
+            # Its first thread may be gone while another one still holds its files open.
+            return state != "Z" or len(os.listdir(f"/proc/{self.pid}/task")) > 1
+        except FileNotFoundError:
+            return False
+
+    def kill(self):
+        if self.alive():
+            os.kill(self.pid, signal.SIGKILL)
+        wait_for(f"the end of {self.name}", SERVE_S, lambda: not self.alive())
+
+    def start(self):
+        config = os.path.join(self.directory, f"{self.role}.conf")
+        with open(os.path.join(self.directory, "log"), "ab") as log:
+            self.child = subprocess.Popen([self.binary, "--config", config],
+                                          stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                                          start_new_session=True)
+        self.pid = self.child.pid
+
+    def log_tail(self, lines=12):
+        path = os.path.join(self.directory, "log")
+        with open(path, encoding="utf-8", errors="replace") as log:
+            return "".join(log.readlines()[-lines:])
+
+
+class Nodes:
+    """Three coordinators and three participants, started by the tool."""
+
+    def __init__(self, binaries, directory):
+        subprocess.run([os.path.join(binaries, "tidegate"), "cluster", "start", "--dir", directory,
+                        "--port-offset", "auto", "--coordinator-option", "snapshot_bytes=64k",
+                        "--participant-option", "disk_reserve_bytes=0"],
+                       check=True, stdout=subprocess.DEVNULL)
+        with open(os.path.join(directory, "cluster.json"), encoding="utf-8") as file:
+            entries = json.load(file)
+        self.coordinators = [Node("coordinator", entry, directory, binaries)
+                             for entry in entries["coordinators"]]
+        self.participants = [Node("participant", entry, directory, binaries)
+                             for entry in entries["participants"]]
+        self.all = self.coordinators + self.participants
+
+    def leader(self):
+        for node in self.coordinators:
+            try:
+                answer = wire.ask(node.http, "GET", "/metrics", timeout=2)
+            except wire.Broken:
+                continue
+            if b"\ntidegate_raft_is_leader 1\n" in answer.body:
+                return node
+        return None
+
+    def close(self):
+        for node in self.all:
+            node.kill()
 
 
 class Load:
@@ -160,8 +234,7 @@ class Run:
         self.armed = os.path.join(directory, "armed")
         os.environ["TIDEGATE_FAILPOINTS"] = self.armed
         self.disarm()
-        self.nodes = Nodes(binaries, os.path.join(directory, "cluster"), "auto",
-                           ["coordinator:snapshot_bytes=64k", "participant:disk_reserve_bytes=0"])
+        self.nodes = Nodes(binaries, os.path.join(directory, "cluster"))
         self.stop = threading.Event()
         self.lock = threading.Lock()
         self.loads = []
