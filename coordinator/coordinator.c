@@ -105,6 +105,8 @@ static int open_txns(struct coordinator *c, struct tg_errmsg *msg)
         .precommit_timeout_ms = c->options->precommit_timeout_s * 1000,
         .label_keep_ms = c->options->label_keep_s * 1000,
     };
+    struct move_options move = {.replace_dead_ms = c->options->replace_dead_after_s * 1000,
+                                .balance = c->options->balance};
     int err;
 
     health_init(&c->health, c->options->participant_lease_ms, clock_monotonic_ms(clock));
@@ -119,6 +121,10 @@ static int open_txns(struct coordinator *c, struct tg_errmsg *msg)
     if (err == 0)
         err = repair_daemon_open(consensus, rpc_participants_calls(c->participants), &c->health,
                                  clock, &c->repairer);
+    if (err == 0)
+        err = move_daemon_open(consensus, &c->health, clock, &move, &c->mover);
+    if (err == 0)
+        rpc_participants_watch(c->participants, &c->health);
     c->dispatch.consensus = consensus;
     c->dispatch.txns = c->txns;
     c->dispatch.health = &c->health;

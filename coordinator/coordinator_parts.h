@@ -12,6 +12,7 @@
 #include "coordinator/options.h"
 #include "coordinator/preflight.h"
 #include "coordinator/rpc/rpc_handlers.h"
+#include "coordinator/txn/move_daemon.h"
 #include "coordinator/txn/publish_daemon.h"
 #include "coordinator/txn/repair_daemon.h"
 #include "coordinator/txn/sweep_daemon.h"
@@ -50,6 +51,7 @@ struct coordinator {
     struct publish_daemon *publisher;
     struct sweep_daemon *sweeper;
     struct repair_daemon *repairer;
+    struct move_daemon *mover;
     struct leader_link link;
     struct api *api;
     struct http_server *http;

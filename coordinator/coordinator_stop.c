@@ -46,9 +46,11 @@ static void close_raft(struct coordinator *c)
     publish_daemon_close(c->publisher);
     repair_daemon_close(c->repairer);
     members_daemon_close(c->members);
+    move_daemon_close(c->mover);
     txn_manager_close(c->txns);
     c->publisher = NULL;
     c->repairer = NULL;
+    c->mover = NULL;
     c->txns = NULL;
     if (c->raft != NULL)
         raft_node_close(c->raft, close_rest, c);

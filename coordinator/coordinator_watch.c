@@ -51,6 +51,7 @@ void coordinator_watch_leadership(void *data, bool leads)
              consensus->ops->term(consensus));
     publish_daemon_reset(c->publisher);
     repair_daemon_reset(c->repairer);
+    move_daemon_reset(c->mover);
     if (leads) {
         health_reset(&c->health, clock_monotonic_ms(c->dispatch.clock));
         c->alive_seen = UINT64_MAX;
@@ -122,6 +123,8 @@ void coordinator_watch_tick(void *data)
     coordinator_watch_applied(c);
     if (c->repairer != NULL)
         repair_daemon_run(c->repairer);
+    if (c->mover != NULL)
+        move_daemon_run(c->mover);
     log_leader(c);
 }
 

@@ -80,6 +80,12 @@ const struct config_option coordinator_option_table[] = {
            "unfinished loads are aborted.",
            NULL),
 
+    NUMBER(replace_dead_after_s, 0, 31536000, "600",
+           "Seconds of silence after which the copies on a participant are made anew on others; 0: "
+           "never.",
+           NULL),
+    FLAG(balance, "true", "Move tablets so that all participants hold as many.", NULL),
+
     NUMBER(precommit_timeout_s, 1, 31536000, "3600",
            "Seconds after which a precommitted transaction that nobody commits is aborted.",
            "Transactions"),

@@ -33,6 +33,8 @@ struct coordinator_options {
     uint64_t election_timeout_ms;
     uint64_t heartbeat_ms;
     uint64_t participant_lease_ms;
+    uint64_t replace_dead_after_s;
+    bool balance;
 
     uint64_t precommit_timeout_s;
     uint64_t label_keep_s;

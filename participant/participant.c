@@ -49,7 +49,8 @@ struct participant {
     struct loop_work closing;
     bool stopping;
     int status;
-    txn_id staged_after; /* where the next heartbeat's list goes on */
+    atomic_uint_fast64_t heartbeat_ms; /* when the last heartbeat was begun */
+    txn_id staged_after;               /* where the next heartbeat's list goes on */
     tablet_id tablets_after;
 };
 
@@ -86,6 +87,7 @@ static int fill_heartbeat(void *data, struct msg_heartbeat *message)
 
     if (known_coordinators_save(&p->known, p->options->data_dir) != 0)
         log_warn("participant", "coordinators_not_saved");
+    atomic_store(&p->heartbeat_ms, clock_monotonic_ms(clock_system()));
     int err = live_requests_list(p->requests, &message->request_high, &message->live,
                                  &message->live_count);
 
@@ -122,8 +124,10 @@ static void heartbeat_answered(void *data, struct msg_heartbeat_reply *reply)
     /* Heartbeats go on until the loads have ended; the collector ends with the other workers. */
     for (uint32_t i = 0; i < reply->dead_count && !p->stopping; i++)
         gc_drop_txn(p->gc, reply->dead[i]);
+    /* A tablet that moved away may have been ordered back since the leader said so. */
     for (uint32_t i = 0; i < reply->dropped_count && !p->stopping; i++)
-        gc_drop_tablet(p->gc, reply->dropped[i]);
+        if (!cloner_ordered_since(p->cloner, reply->dropped[i], atomic_load(&p->heartbeat_ms)))
+            gc_drop_tablet(p->gc, reply->dropped[i]);
     rowset_store_set_low_water(p->store, reply->txn_low_water);
     if (reply->coordinator_count > 0)
         known_coordinators_set(&p->known, reply->coordinators, reply->coordinator_count);
@@ -271,6 +275,7 @@ static int open_servers(struct participant *p, struct tg_errmsg *msg)
         .readers = p->readers,
         .cloner = p->cloner,
         .source = p->source,
+        .gc = p->gc,
         .identity = &p->identity,
     };
     p->api.refresh_metrics = refresh_metrics;
@@ -367,6 +372,7 @@ static void http_closed(void *data)
     p->handlers.readers = NULL; /* peers go elsewhere from now on */
     p->handlers.cloner = NULL;
     p->handlers.source = NULL;
+    p->handlers.gc = NULL;
     p->closing = (struct loop_work){.work = close_workers, .done = workers_closed, .data = p};
     if (loop_work_start(p->loop, &p->closing) != 0)
         loop_stop(p->loop);

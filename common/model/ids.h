@@ -24,8 +24,9 @@ enum {
     LABEL_BYTES = 129, /* 128 and the zero */
     COLUMNS_MAX = 1024,
     BUCKETS_MAX = 1024,
-    REPLICAS_MAX = 3,
-    NODES_MAX = 64, /* participants: a replica set fits a 64-bit set of node indexes */
+    REPLICATION_MAX = 3, /* replication_num of a table … */
+    REPLICAS_MAX = 4,    /* … and one more replica of a tablet while it moves */
+    NODES_MAX = 64,      /* participants: a replica set fits a 64-bit set of node indexes */
     TABLES_PER_TXN_MAX = 64,
     LOADS_PER_TXN_MAX = 1024,
     COORDINATORS_MAX = 9, /* of a cluster, those that join or leave included */

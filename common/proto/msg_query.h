@@ -16,7 +16,9 @@ enum query_kind {
     QUERY_BACKENDS = 6,   /* text: "alive" for living ones only */
     QUERY_TIMELINE = 7,   /* db, table; text: the query string of the HTTP request */
     QUERY_HEALTH = 8,
-    QUERY_CLUSTER = 9 /* members, leader, versions: for `tidegate cluster status` */
+    QUERY_CLUSTER = 9,    /* members, leader, versions: for `tidegate cluster status` */
+    QUERY_NODES = 10,     /* participants and what they hold */
+    QUERY_NODE_ORDER = 11 /* text: "decommission 3", "recommission 3", "drop 3" */
 };
 enum { QUERY_TEXT_MAX = 1024 * 1024, QUERY_REPLY_MAX = 8 * 1024 * 1024 };
 

@@ -9,7 +9,7 @@
 #include "common/base/msgpack.h"
 #include "common/proto/codec.h"
 
-enum { BEGIN_FIELDS = 10, BEGIN_REPLY_FIELDS = 12, PLAN_TABLET_FIELDS = 4, PLAN_NODE_FIELDS = 2 };
+enum { BEGIN_FIELDS = 10, BEGIN_REPLY_FIELDS = 12, PLAN_TABLET_FIELDS = 5, PLAN_NODE_FIELDS = 2 };
 
 void msg_txn_begin_encode(const struct msg_txn_begin *message, struct buf *out)
 {
@@ -74,6 +74,7 @@ void msg_txn_begin_reply_encode(const struct msg_txn_begin_reply *reply, struct 
         codec_write_nodes(out, tablet->replicas, tablet->replica_count);
         mp_uint(out, tablet->behind);
         mp_uint(out, tablet->catching);
+        mp_uint(out, tablet->quorum);
     }
     codec_write_u32s(out, reply->distribution, reply->distribution_count);
     mp_array(out, reply->node_count);
@@ -95,6 +96,7 @@ static void read_plan(struct cursor *cursor, struct msg_txn_begin_reply *reply)
         tablet->replica_count = codec_read_nodes(cursor, tablet->replicas);
         tablet->behind = (uint8_t)mp_read_uint_max(cursor, (1u << tablet->replica_count) - 1);
         tablet->catching = (uint8_t)mp_read_uint_max(cursor, tablet->behind);
+        tablet->quorum = (uint8_t)mp_read_uint_max(cursor, REPLICAS_MAX);
         if ((tablet->catching & ~tablet->behind) != 0)
             cursor_fail(cursor, TG_CORRUPT);
     }

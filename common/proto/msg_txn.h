@@ -33,9 +33,11 @@ struct msg_txn_begin {
 struct load_plan_tablet {
     tablet_id tablet;
     uint8_t replica_count;
-    node_id replicas[REPLICAS_MAX]; /* order is part of the plan: reports name replicas by index */
+    node_id replicas[REPLICAS_MAX]; /* order is part of the plan: reports name replicas by index;
+                                       0: none, then it is behind */
     uint8_t behind;   /* bit i: replica i is behind: counts for nothing, and is not sent to … */
     uint8_t catching; /* … unless it is catching, too */
+    uint8_t quorum;   /* so many sealed ones that count does the load need */
 };
 struct load_plan_node {
     node_id node;

@@ -2,6 +2,7 @@
 /* The routes of a coordinator. */
 #include "coordinator/api/api.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -154,6 +155,26 @@ static void get_state(void *ctx, struct http_exchange *exchange, const struct ht
     api_state(api_request_open(ctx, exchange));
 }
 
+static void get_nodes(void *ctx, struct http_exchange *exchange, const struct http_params *params)
+{
+    struct api_request *request = api_request_open(ctx, exchange);
+
+    (void)params;
+    if (api_request_authorize(request))
+        api_request_query(request, QUERY_NODES, "", "", "", slice_of(NULL, 0));
+}
+
+static void post_node(void *ctx, struct http_exchange *exchange, const struct http_params *params)
+{
+    struct api_request *request = api_request_open(ctx, exchange);
+    char order[2 * HTTP_PARAM_BYTES + 2];
+
+    if (!api_request_authorize(request))
+        return;
+    snprintf(order, sizeof order, "%s %s", params->value[1], params->value[0]);
+    api_request_query(request, QUERY_NODE_ORDER, "", "", "", slice_str(order));
+}
+
 /* ---- statements ---- */
 
 static void run_statement(struct api_request *request)
@@ -239,6 +260,8 @@ static const struct http_route routes[] = {
     {"GET", "/api/coordinators", get_coordinators},
     {"GET", "/api/state", get_state},
     {"POST", "/api/coordinators/{verb}", post_coordinators},
+    {"GET", "/api/nodes", get_nodes},
+    {"POST", "/api/nodes/{id}/{order}", post_node},
     {"POST", "/api/query/{cluster}/{db}", post_query},
     {"POST", "/api/query/{cluster}", post_query},
     {"PUT", "/api/{db}/_stream_load_2pc", put_2pc},

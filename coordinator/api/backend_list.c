@@ -39,7 +39,8 @@ static void look_here(struct backend_list *list)
     list->count = members->count;
     for (uint32_t i = 0; i < members->count; i++) {
         memcpy(list->list[i].http, members->list[i].http, sizeof list->list[i].http);
-        list->list[i].alive = health_is_alive(dispatch->health, members->list[i].node, now);
+        list->list[i].alive = !members->list[i].draining &&
+                              health_is_reachable(dispatch->health, members->list[i].node, now);
     }
 }
 
@@ -51,7 +52,7 @@ static void look_at_members(struct backend_list *list)
     list->count = members->count;
     for (uint32_t i = 0; i < members->count; i++) {
         memcpy(list->list[i].http, members->list[i].http, sizeof list->list[i].http);
-        list->list[i].alive = true;
+        list->list[i].alive = !members->list[i].draining;
     }
 }
 

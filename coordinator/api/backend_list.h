@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Participants that a client may be sent to, in turn. The leader knows who is alive; a follower
+/* Participants that a client may be sent to, in turn: not those that drain. The leader knows who is alive; a follower
  * asks it and remembers the answer for a moment. */
 #ifndef TG_COORDINATOR_API_BACKEND_LIST_H
 #define TG_COORDINATOR_API_BACKEND_LIST_H
@@ -24,7 +24,7 @@ struct backend_wait {
 
 struct backend {
     char http[ADDRESS_BYTES];
-    bool alive;
+    bool alive; /* and not draining */
 };
 
 struct backend_list {

@@ -35,6 +35,21 @@ const struct health_node *health_find(const struct health *health, node_id node)
     return NULL;
 }
 
+void health_keep_members(struct health *health, const struct members *members)
+{
+    for (uint32_t i = 0; i < health->count;) {
+        struct health_node *node = &health->nodes[i];
+
+        if (members_find(members, node->node) != NULL) {
+            i++;
+            continue;
+        }
+        free(node->live);
+        free(node->damaged);
+        *node = health->nodes[--health->count];
+    }
+}
+
 static int by_value(const void *a, const void *b)
 {
     uint64_t x = *(const uint64_t *)a;
@@ -68,6 +83,7 @@ int health_heard(struct health *health, struct msg_heartbeat *message, uint64_t 
     message->damaged_count = 0;
     node->epoch = message->epoch;
     node->heard_ms = now_ms;
+    node->doubtful = false;
     node->request_high = message->request_high;
     node->disk_free_bytes = message->disk_free_bytes;
     node->disk_total_bytes = message->disk_total_bytes;
@@ -88,11 +104,31 @@ struct damaged_version *health_take_damaged(struct health *health, node_id id, u
     return damaged;
 }
 
-bool health_is_alive(const struct health *health, node_id node, uint64_t now_ms)
+uint64_t health_silent_ms(const struct health *health, node_id node, uint64_t now_ms)
 {
     const struct health_node *n = health_find(health, node);
 
-    return now_ms - (n != NULL ? n->heard_ms : health->since_ms) <= health->lease_ms;
+    return now_ms - (n != NULL ? n->heard_ms : health->since_ms);
+}
+
+bool health_is_alive(const struct health *health, node_id node, uint64_t now_ms)
+{
+    return health_silent_ms(health, node, now_ms) <= health->lease_ms;
+}
+
+void health_doubt(struct health *health, node_id node)
+{
+    struct health_node *n = (struct health_node *)health_find(health, node);
+
+    if (n != NULL)
+        n->doubtful = true;
+}
+
+bool health_is_reachable(const struct health *health, node_id node, uint64_t now_ms)
+{
+    const struct health_node *n = health_find(health, node);
+
+    return health_is_alive(health, node, now_ms) && (n == NULL || !n->doubtful);
 }
 
 bool health_load_is_lost(const struct health *health, const struct members *members,
@@ -125,7 +161,23 @@ static bool is_dropped(const struct state *state, tablet_id id)
     return id < state->next_tablet && catalog_tablet(&state->catalog, id) == NULL;
 }
 
-int health_answer(const struct state *state, const struct msg_heartbeat *message,
+/* It moved away, or the clone of a move that was given up is left. */
+static bool is_retired(const struct state *state, tablet_id id, node_id node)
+{
+    const struct tablet *tablet = catalog_tablet(&state->catalog, id);
+
+    return tablet != NULL && tablet_slot(tablet, node) < 0;
+}
+
+bool health_has_retired(const struct state *state, const struct msg_heartbeat *message)
+{
+    for (uint32_t i = 0; i < message->tablet_count; i++)
+        if (is_retired(state, message->tablets[i], message->node))
+            return true;
+    return false;
+}
+
+int health_answer(const struct state *state, const struct msg_heartbeat *message, bool proven,
                   struct msg_heartbeat_reply *reply)
 {
     memset(reply, 0, sizeof *reply);
@@ -145,7 +197,8 @@ int health_answer(const struct state *state, const struct msg_heartbeat *message
         if (must_stop(state, message, message->live[i]))
             reply->stopped[reply->stopped_count++] = message->live[i];
     for (uint32_t i = 0; i < message->tablet_count; i++)
-        if (is_dropped(state, message->tablets[i]))
+        if (is_dropped(state, message->tablets[i]) ||
+            (proven && is_retired(state, message->tablets[i], message->node)))
             reply->dropped[reply->dropped_count++] = message->tablets[i];
     reply->txn_low_water = state->txn_low_water;
     reply->closed_us = state->stamp_us;

@@ -8,10 +8,12 @@
 #include "common/base/log.h"
 #include "common/net/rpc_pool.h"
 #include "common/proto/message.h"
+#include "coordinator/cluster/health.h"
 
 struct rpc_participants {
     struct participants base; /* first: the seam's pointer is ours */
     struct rpc_pool pool;
+    struct health *health; /* that is told of nodes out of reach; may be NULL */
 };
 
 /* A call whose answer somebody waits for: of one kind or the other. */
@@ -20,7 +22,16 @@ struct wait {
     participants_publish_done *published;
     participants_clone_done *cloned;
     void *data;
+    struct rpc_participants *participants;
+    node_id node;
 };
+
+/* A participant that is gone is known so to the next caller, long before its lease ends. */
+static void note(const struct wait *wait, int err)
+{
+    if ((err == TG_UNREACHABLE || err == TG_CLOSED) && wait->participants->health != NULL)
+        health_doubt(wait->participants->health, wait->node);
+}
 
 static void on_published(void *data, const struct rpc_reply *reply)
 {
@@ -28,6 +39,7 @@ static void on_published(void *data, const struct rpc_reply *reply)
     struct msg_publish_reply answer = {0};
     int err = reply->err != 0 ? reply->err : msg_publish_reply_decode(reply->head, &answer);
 
+    note(wait, reply->err);
     wait->published(wait->data, err, err == 0 ? &answer : NULL);
     if (err == 0)
         msg_publish_reply_close(&answer);
@@ -40,6 +52,7 @@ static void on_cloned(void *data, const struct rpc_reply *reply)
     struct msg_clone_reply answer = {0};
     int err = reply->err != 0 ? reply->err : msg_clone_reply_decode(reply->head, &answer);
 
+    note(wait, reply->err);
     wait->cloned(wait->data, err, err == 0 ? &answer : NULL);
     free(wait);
 }
@@ -74,11 +87,13 @@ static void call(struct rpc_participants *participants, node_id node, const char
     rpc_client_call_take(client, type, head, &payload, timeout_ms, done, wait);
 }
 
-static struct wait *new_wait(void *data)
+static struct wait *new_wait(struct participants *base, node_id node, void *data)
 {
     struct wait *wait = calloc(1, sizeof *wait);
 
     TG_CHECK_MEMORY(wait != NULL);
+    wait->participants = (struct rpc_participants *)base;
+    wait->node = node;
     wait->data = data;
     return wait;
 }
@@ -87,7 +102,7 @@ static void publish(struct participants *base, node_id node, const char *address
                     const struct msg_publish *message, uint64_t timeout_ms,
                     participants_publish_done *done, void *data)
 {
-    struct wait *wait = new_wait(data);
+    struct wait *wait = new_wait(base, node, data);
     struct buf head = BUF_INIT;
 
     wait->published = done;
@@ -100,7 +115,7 @@ static void clone_tablet(struct participants *base, node_id node, const char *ad
                          const struct msg_clone *message, uint64_t timeout_ms,
                          participants_clone_done *done, void *data)
 {
-    struct wait *wait = new_wait(data);
+    struct wait *wait = new_wait(base, node, data);
     struct buf head = BUF_INIT;
 
     wait->cloned = done;
@@ -135,6 +150,11 @@ void rpc_participants_close(struct rpc_participants *participants)
         return;
     rpc_pool_close(&participants->pool);
     free(participants);
+}
+
+void rpc_participants_watch(struct rpc_participants *participants, struct health *health)
+{
+    participants->health = health;
 }
 
 struct participants *rpc_participants_calls(struct rpc_participants *participants)

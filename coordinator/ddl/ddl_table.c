@@ -209,19 +209,19 @@ static int take_property(struct ddl_lexer *lexer, struct ddl *ddl, const char *n
                          const char *value)
 {
     if (strcasecmp(name, "replication_num") == 0) {
-        if (strlen(value) != 1 || value[0] < '1' || value[0] > '0' + REPLICAS_MAX)
+        if (strlen(value) != 1 || value[0] < '1' || value[0] > '0' + REPLICATION_MAX)
             return ddl_lexer_fail_at(lexer, TG_INVALID, "replication_num must be 1 to %d",
-                                     REPLICAS_MAX);
+                                     REPLICATION_MAX);
         ddl->replication = (uint8_t)(value[0] - '0');
     } else if (strcasecmp(name, "replication_allocation") == 0) {
         const char *colon = strrchr(value, ':');
         const char *number = colon != NULL ? colon + 1 + strspn(colon + 1, " ") : "";
 
-        if (strlen(number) != 1 || number[0] < '1' || number[0] > '0' + REPLICAS_MAX)
+        if (strlen(number) != 1 || number[0] < '1' || number[0] > '0' + REPLICATION_MAX)
             return ddl_lexer_fail_at(lexer, TG_INVALID,
                                      "replication_allocation must be 'tag.location.default: N' "
                                      "with N from 1 to %d",
-                                     REPLICAS_MAX);
+                                     REPLICATION_MAX);
         ddl->replication = (uint8_t)(number[0] - '0');
     } else if (strcasecmp(name, "write_quorum") == 0) {
         if (strcasecmp(value, "majority") != 0 && strcasecmp(value, "all") != 0)

@@ -96,29 +96,66 @@ int dispatch_member_register(struct dispatch *dispatch, struct slice head, dispa
     return 0;
 }
 
+struct heartbeat_call {
+    struct consensus_request request;
+    struct dispatch *dispatch;
+    struct msg_heartbeat message;
+    dispatch_done *done;
+    void *data;
+};
+
+/* Closes the message. */
+static void answer_heartbeat(struct dispatch *dispatch, struct msg_heartbeat *message, bool proven,
+                             int err, dispatch_done *done, void *data)
+{
+    const struct state *state = consensus_state(dispatch->consensus);
+    struct msg_heartbeat_reply reply;
+    struct buf out = BUF_INIT;
+
+    if (err == 0 && !members_is_current(&state->members, message->node, message->epoch))
+        err = TG_FENCED;
+    if (err == 0)
+        err = health_answer(state, message, proven, &reply);
+    if (err == 0) {
+        reply.closed_position = dispatch->consensus->ops->applied_index(dispatch->consensus);
+        err = health_heard(dispatch->health, message, clock_monotonic_ms(dispatch->clock));
+        msg_heartbeat_reply_encode(&reply, &out);
+        msg_heartbeat_reply_close(&reply);
+    }
+    msg_heartbeat_close(message);
+    done(data, err, tg_err_sentence(err), slice_of(out.data, out.len));
+    buf_close(&out);
+}
+
+static void heartbeat_proven(struct consensus_request *request, int err,
+                             const struct apply_result *result)
+{
+    struct heartbeat_call *call = request->data;
+
+    (void)result;
+    answer_heartbeat(call->dispatch, &call->message, true, err, call->done, call->data);
+    free(call);
+}
+
 int dispatch_member_heartbeat(struct dispatch *dispatch, struct slice head, dispatch_done *done,
                               void *data)
 {
     const struct state *state = consensus_state(dispatch->consensus);
     struct msg_heartbeat message;
-    struct msg_heartbeat_reply reply;
-    struct buf out = BUF_INIT;
     int err = msg_heartbeat_decode(head, &message);
 
     if (err != 0)
         return err;
-    if (!members_is_current(&state->members, message.node, message.epoch))
-        err = TG_FENCED;
-    if (err == 0)
-        err = health_answer(state, &message, &reply);
-    if (err == 0) {
-        reply.closed_position = dispatch->consensus->ops->applied_index(dispatch->consensus);
-        err = health_heard(dispatch->health, &message, clock_monotonic_ms(dispatch->clock));
-        msg_heartbeat_reply_encode(&reply, &out);
-        msg_heartbeat_reply_close(&reply);
+    if (!health_has_retired(state, &message)) {
+        answer_heartbeat(dispatch, &message, false, 0, done, data);
+        return 0;
     }
-    msg_heartbeat_close(&message);
-    done(data, err, tg_err_sentence(err), slice_of(out.data, out.len));
-    buf_close(&out);
+    struct heartbeat_call *call = calloc(1, sizeof *call);
+    TG_CHECK_MEMORY(call != NULL);
+    *call = (struct heartbeat_call){
+        .dispatch = dispatch, .message = message, .done = done, .data = data};
+    call->request.done = heartbeat_proven;
+    call->request.data = call;
+    consensus_barrier(dispatch->consensus, 0, &call->request);
     return 0;
 }

@@ -243,6 +243,12 @@ void query_run(const struct query_context *context, const struct msg_query *mess
     case QUERY_CLUSTER:
         query_read(call, query_print_cluster);
         return;
+    case QUERY_NODES:
+        query_read(call, query_print_nodes);
+        return;
+    case QUERY_NODE_ORDER:
+        query_node_order(call);
+        return;
     }
     query_fail(call, TG_UNSUPPORTED, "unknown kind of question");
 }

@@ -76,6 +76,10 @@ int query_print_health(const struct query_call *call, struct json_writer *out,
                        struct tg_errmsg *msg);
 int query_print_cluster(const struct query_call *call, struct json_writer *out,
                         struct tg_errmsg *msg);
+int query_print_nodes(const struct query_call *call, struct json_writer *out,
+                      struct tg_errmsg *msg);
+/* "decommission 3": an order about a participant. */
+void query_node_order(struct query_call *call);
 int query_print_timeline(const struct query_call *call, struct json_writer *out,
                          struct tg_errmsg *msg);
 int query_print_databases(const struct query_call *call, struct json_writer *out,

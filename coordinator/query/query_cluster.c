@@ -23,9 +23,10 @@ int query_print_backends(const struct query_call *call, struct json_writer *out,
     for (uint32_t i = 0; i < members->count; i++) {
         const struct member *member = &members->list[i];
         const char *colon = strrchr(member->http, ':');
-        bool alive = is_alive(call, member);
+        bool alive = health_is_reachable(call->context.health, member->node, query_now_ms(call));
 
-        if (colon == NULL || (alive_only && !alive))
+        /* No client should begin anything on one that is on its way out. */
+        if (colon == NULL || member->draining || (alive_only && !alive))
             continue;
         json_writer_object(out);
         json_writer_key(out, "ip");

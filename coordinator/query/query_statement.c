@@ -42,7 +42,8 @@ static uint32_t find_candidates(const struct query_call *call, node_id out[NODES
             bool full = seen != NULL && seen->disk_total_bytes > 0 &&
                         seen->disk_free_bytes < seen->disk_total_bytes / 10;
 
-            if (full == (turn == 1) && health_is_alive(health, node, now))
+            if (full == (turn == 1) && health_is_alive(health, node, now) &&
+                !state->members.list[i].draining)
                 out[count++] = node;
         }
     return count;
@@ -51,7 +52,7 @@ static uint32_t find_candidates(const struct query_call *call, node_id out[NODES
 static void create_table(struct query_call *call, const char *db)
 {
     const struct ddl *ddl = &call->ddl;
-    uint32_t members = query_state(call)->members.count;
+    uint32_t members = members_active(&query_state(call)->members, 0);
     struct command command = {.type = COMMAND_CREATE_TABLE};
     struct command_create_table *create = &command.create_table;
 

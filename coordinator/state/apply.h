@@ -81,6 +81,9 @@ static inline version_t tablet_last_touched(const struct tablet *tablet)
  * one fell behind, or is awaited no longer. */
 bool replica_missed(struct catalog *catalog, struct tablet *tablet, uint8_t sealed, uint8_t planned,
                     version_t version);
+/* Slots that the plan of the load with that rowset had, of those who hold them now: of it they must
+ * hold the rowset, and only their words on it count. */
+uint8_t tablet_planned(const struct tablet *tablet, rowset_id rowset);
 int replica_behind(struct state *state, const struct command_behind *command,
                    struct apply_result *result);
 int replica_lacks(struct state *state, const struct command_replica *command,
@@ -115,7 +118,17 @@ void statements_decode(struct cursor *cursor, struct statements *statements);
 void placement_spread(uint64_t *turn, const node_id *candidates, uint32_t count,
                       struct table *table);
 
+/* ---- moves of replicas, and nodes that leave ---- */
+int move_add(struct state *state, const struct command_move *command, struct apply_result *result);
+int move_remove(struct state *state, const struct command_move *command,
+                struct apply_result *result);
+int move_drain(struct state *state, const struct command_node *command,
+               struct apply_result *result);
+int move_drop(struct state *state, const struct command_node *command, struct apply_result *result);
+
 /* ---- members ---- */
+/* Takes a member off the list, for good. */
+void members_remove(struct members *members, node_id node);
 /* rejoin: whatever is in its directory, the participant takes its old place, and has to prove what
  * it holds. */
 int members_register(struct state *state, const struct command_register *command, bool rejoin,
@@ -236,13 +249,15 @@ int txn_fail_state(const struct txn *txn, struct tg_errmsg *msg);
 
 /* ---- snapshot parts ---- */
 /* Formats that are read; the last one is written. 1 had no catching replicas, 2 no statements, 3 no
- * coordinators, 4 no chains and nothing lost. */
+ * coordinators, 4 no chains and nothing lost, 5 no joining replicas and no members on their way
+ * out. */
 enum {
     SNAPSHOT_FORMAT_V1 = 1,
     SNAPSHOT_FORMAT_V2 = 2,
     SNAPSHOT_FORMAT_V3 = 3,
     SNAPSHOT_FORMAT_V4 = 4,
-    SNAPSHOT_FORMAT = 5
+    SNAPSHOT_FORMAT_V5 = 5,
+    SNAPSHOT_FORMAT = 6
 };
 void catalog_encode(const struct catalog *catalog, struct buf *out);
 int catalog_decode(struct cursor *cursor, uint32_t format, struct catalog *catalog);

@@ -221,14 +221,15 @@ int catalog_drop_db(struct state *state, const struct command_name *command,
     return 0;
 }
 
-/* The candidates that are members, each once. */
+/* The candidates that are members and not on their way out, each once. */
 static uint32_t known_candidates(const struct state *state,
                                  const struct command_create_table *command,
                                  node_id known[NODES_MAX])
 {
     uint32_t count = 0;
     for (uint32_t i = 0; i < command->candidate_count && i < NODES_MAX; i++) {
-        bool is_new = members_find(&state->members, command->candidates[i]) != NULL;
+        const struct member *member = members_find(&state->members, command->candidates[i]);
+        bool is_new = member != NULL && !member->draining;
         for (uint32_t j = 0; j < count; j++)
             is_new = is_new && known[j] != command->candidates[i];
         if (is_new)
@@ -245,9 +246,9 @@ static int check_table(const struct state *state, const struct command_create_ta
     if (command->bucket_count == 0 || command->bucket_count > BUCKETS_MAX)
         return tg_fail(msg, TG_INVALID, "the number of buckets must be in 1..%d, it is %u",
                        BUCKETS_MAX, command->bucket_count);
-    if (command->replication == 0 || command->replication > REPLICAS_MAX)
-        return tg_fail(msg, TG_INVALID, "replication_num must be in 1..%d, it is %u", REPLICAS_MAX,
-                       command->replication);
+    if (command->replication == 0 || command->replication > REPLICATION_MAX)
+        return tg_fail(msg, TG_INVALID, "replication_num must be in 1..%d, it is %u",
+                       REPLICATION_MAX, command->replication);
     for (uint32_t i = 0; i < command->distribution_count; i++) {
         if (command->distribution[i] >= command->schema.column_count)
             return tg_fail(msg, TG_INVALID, "a distribution column does not exist");

@@ -16,11 +16,13 @@ enum { DATABASES_MAX = 4096, TABLES_MAX = 65536, TABLETS_MAX = 1 << 20 };
 
 /* A replica is good, or behind: it missed a write or a publish, or its data is damaged; then it
  * counts for no quorum and is not read at versions it lacks. One that is behind is written to again
- * while its repair comes to an end: then it is also catching (DESIGN.md 2.4, rule 3). */
+ * while its repair comes to an end: then it is also catching (DESIGN.md 2.4, rule 3). One that was
+ * added to a tablet that has its number is joining, until it is good for the first time. */
 struct replica {
-    node_id node;
+    node_id node; /* 0: nobody holds this slot, and nothing below is set */
     bool behind;
     bool catching;            /* only with behind */
+    bool joining;             /* only with behind: never was good, so nothing is lost without it */
     version_t behind_version; /* the first version that it lacks, 0 if it is good */
     version_t missed_version; /* catching: the last version that it lacks; what touched the tablet
                                  later it has written itself. Else 0 */
@@ -35,8 +37,8 @@ struct tablet {
     tablet_id id;
     struct table *table;
     uint32_t bucket;
-    uint8_t replica_count;
-    struct replica replicas[REPLICAS_MAX]; /* slot order is stable */
+    uint8_t replica_count;                 /* slots in use, those that nobody holds included */
+    struct replica replicas[REPLICAS_MAX]; /* who is where does not change; who leaves frees his */
     version_t *touched; /* every version that touched this tablet, COMMITTED ones included,
                            ascending (rule 1): owned */
     uint32_t touched_count, touched_capacity;
@@ -104,6 +106,8 @@ struct catalog {
     struct tablet *tablets;
     uint32_t behind_count; /* replicas that are behind, of all tablets here … */
     struct tablet *behind; /* … and those tablets */
+    uint64_t moves;        /* changes of placement applied by this process: what was remembered by
+                              slots is void after one. Not in snapshots */
 };
 
 struct database *catalog_database(const struct catalog *catalog, const char *name);
@@ -122,15 +126,17 @@ uint8_t tablet_catching(const struct tablet *tablet);
 /* Bit i: replica slot i is still to bind this version of the tablet by publishing: the good ones,
  * and those that are catching and have written it. */
 uint8_t tablet_awaited(const struct tablet *tablet, version_t version);
-/* Bits of all its slots. */
-static inline uint8_t tablet_all(const struct tablet *tablet)
-{
-    return (uint8_t)((1u << tablet->replica_count) - 1);
-}
-/* How many sealed replicas a load needs: the majority, or all of them with write_quorum = all. */
+/* Bits of all slots that somebody holds. */
+uint8_t tablet_all(const struct tablet *tablet);
+/* Bit i: replica slot i is good. */
+uint8_t tablet_good(const struct tablet *tablet);
+/* Bit i: replica slot i is joining. */
+uint8_t tablet_joining(const struct tablet *tablet);
+/* How many sealed replicas a load needs: the majority of the table's replication_num, also while
+ * there is one more or fewer; with write_quorum = all that number itself, or what is left of it. */
 uint32_t tablet_write_quorum(const struct tablet *tablet);
-/* Enough to become visible: a majority of its replicas, counting those that are not behind; or just
- * one of those. */
+/* Enough to become visible: a majority of replication_num, counting those that are not behind; or
+ * just one of those. */
 bool tablet_published(const struct tablet *tablet, uint8_t confirmed, bool one_is_enough);
 /* Slot of the node, -1 if it has no replica of this tablet. */
 int tablet_slot(const struct tablet *tablet, node_id node);

@@ -59,6 +59,27 @@ version_t table_version_at(const struct table *table, uint64_t us)
     return low;
 }
 
+uint8_t tablet_all(const struct tablet *tablet)
+{
+    uint8_t all = 0;
+    for (unsigned i = 0; i < tablet->replica_count; i++)
+        all |= (uint8_t)((unsigned)(tablet->replicas[i].node != 0) << i);
+    return all;
+}
+
+uint8_t tablet_good(const struct tablet *tablet)
+{
+    return (uint8_t)(tablet_all(tablet) & (unsigned)~tablet_behind(tablet));
+}
+
+uint8_t tablet_joining(const struct tablet *tablet)
+{
+    uint8_t joining = 0;
+    for (unsigned i = 0; i < tablet->replica_count; i++)
+        joining |= (uint8_t)((unsigned)tablet->replicas[i].joining << i);
+    return joining;
+}
+
 uint8_t tablet_behind(const struct tablet *tablet)
 {
     uint8_t behind = 0;
@@ -80,7 +101,9 @@ uint8_t tablet_awaited(const struct tablet *tablet, version_t version)
     uint8_t awaited = 0;
     for (unsigned i = 0; i < tablet->replica_count; i++) {
         const struct replica *replica = &tablet->replicas[i];
-        bool awaits = !replica->behind || (replica->catching && version > replica->missed_version);
+        bool awaits =
+            replica->node != 0 &&
+            (!replica->behind || (replica->catching && version > replica->missed_version));
         awaited |= (uint8_t)((unsigned)awaits << i);
     }
     return awaited;
@@ -95,17 +118,21 @@ uint8_t tablet_published_to(const struct tablet *tablet)
 
 static uint32_t majority(const struct tablet *tablet)
 {
-    return tablet->replica_count / 2u + 1;
+    return tablet->table->replication / 2u + 1;
 }
 
 uint32_t tablet_write_quorum(const struct tablet *tablet)
 {
-    return tablet->table->write_all ? tablet->replica_count : majority(tablet);
+    if (!tablet->table->write_all)
+        return majority(tablet);
+    unsigned there = tablet_all(tablet) & (unsigned)~tablet_joining(tablet);
+    uint32_t count = (uint32_t)__builtin_popcount(there);
+    return count < tablet->table->replication ? count : tablet->table->replication;
 }
 
 bool tablet_published(const struct tablet *tablet, uint8_t confirmed, bool one_is_enough)
 {
-    unsigned good = confirmed & tablet_all(tablet) & (unsigned)~tablet_behind(tablet);
+    unsigned good = confirmed & tablet_good(tablet);
     uint32_t needed = one_is_enough ? 1 : majority(tablet);
     return (uint32_t)__builtin_popcount(good) >= needed;
 }
@@ -113,7 +140,7 @@ bool tablet_published(const struct tablet *tablet, uint8_t confirmed, bool one_i
 int tablet_slot(const struct tablet *tablet, node_id node)
 {
     for (int i = 0; i < tablet->replica_count; i++) {
-        if (tablet->replicas[i].node == node)
+        if (node != 0 && tablet->replicas[i].node == node)
             return i;
     }
     return -1;
@@ -172,7 +199,7 @@ static void fill_tablet(const struct tablet *tablet, version_t version,
         for (unsigned i = 0; i < tablet->replica_count; i++) {
             const struct replica *replica = &tablet->replicas[i];
             int rank = !replica->behind ? 0 : replica->behind_version > out->need ? 1 : 2;
-            if (rank == turn)
+            if (rank == turn && replica->node != 0)
                 out->replicas[out->replica_count++] = replica->node;
         }
         if (turn < 2)

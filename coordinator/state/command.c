@@ -226,6 +226,22 @@ static void encode_lost(const struct command_lost *command, struct buf *out)
     mp_uint(out, command->kept);
 }
 
+static void encode_node(const struct command_node *command, struct buf *out)
+{
+    mp_array(out, 3);
+    mp_uint(out, command->node);
+    mp_uint(out, command->epoch);
+    mp_bool(out, command->drain);
+}
+
+static void encode_move(const struct command_move *command, struct buf *out)
+{
+    mp_array(out, 3);
+    mp_uint(out, command->tablet);
+    mp_uint(out, command->node);
+    mp_uint(out, command->placement_epoch);
+}
+
 static void encode_forget(const struct command_forget *command, struct buf *out)
 {
     mp_array(out, command->count);
@@ -298,6 +314,14 @@ void command_encode(const struct command *command, struct buf *out)
     case COMMAND_COORDINATOR_DROP:
     case COMMAND_COORDINATOR_GONE:
         encode_coordinator(&command->coordinator, out);
+        return;
+    case COMMAND_NODE_DRAIN:
+    case COMMAND_NODE_DROP:
+        encode_node(&command->node, out);
+        return;
+    case COMMAND_REPLICA_ADD:
+    case COMMAND_REPLICA_REMOVE:
+        encode_move(&command->move, out);
         return;
     }
     TG_UNREACHABLE();

@@ -52,6 +52,10 @@ enum command_type {
     COMMAND_COORDINATOR_PROMOTE = 42, /* it has caught up: it shall vote */
     COMMAND_COORDINATOR_DROP = 43,
     COMMAND_COORDINATOR_GONE = 44, /* raft's configuration has it no longer */
+    COMMAND_NODE_DRAIN = 50,       /* a participant is on its way out, or no longer */
+    COMMAND_NODE_DROP = 51,        /* a participant is gone for good, and with it its replicas */
+    COMMAND_REPLICA_ADD = 52,      /* a tablet gets one more replica, which is behind from zero */
+    COMMAND_REPLICA_REMOVE = 53,   /* a replica leaves its tablet, which has enough without it */
     COMMAND_REPLICA_PROVEN = 60,   /* the same, with the digest over what it has bound */
     COMMAND_MEMBER_REJOIN = 61,    /* a participant's directory was lost, or is an old one: all its
                                       replicas are behind until they have proven to be good */
@@ -168,6 +172,16 @@ struct command_lost { /* DECLARE_LOST */
     tablet_id tablet;
     version_t kept; /* the last version that a replica still holds, 0 if none */
 };
+struct command_node { /* NODE_DRAIN, NODE_DROP */
+    node_id node;
+    uint64_t epoch; /* NODE_DROP: applies only to this registration: who came back is not dropped */
+    bool drain;     /* NODE_DRAIN: false takes it back */
+};
+struct command_move { /* REPLICA_ADD, REPLICA_REMOVE */
+    tablet_id tablet;
+    node_id node;
+    uint64_t placement_epoch; /* of the table as it was seen: applies only if it is unchanged */
+};
 struct command_forget {
     uint32_t count;
     txn_id *txns; /* owned */
@@ -202,6 +216,8 @@ struct command {
         struct command_lost lost;
         struct command_forget forget;
         struct command_coordinator coordinator;
+        struct command_node node;
+        struct command_move move;
     };
 };
 

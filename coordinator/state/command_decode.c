@@ -230,6 +230,22 @@ static void decode_lost(struct cursor *cursor, struct command_lost *command)
     command->kept = mp_read_uint(cursor);
 }
 
+static void decode_node(struct cursor *cursor, struct command_node *command)
+{
+    mp_expect_array(cursor, 3);
+    command->node = (node_id)mp_read_uint_max(cursor, UINT32_MAX);
+    command->epoch = mp_read_uint(cursor);
+    command->drain = mp_read_bool(cursor);
+}
+
+static void decode_move(struct cursor *cursor, struct command_move *command)
+{
+    mp_expect_array(cursor, 3);
+    command->tablet = mp_read_uint(cursor);
+    command->node = (node_id)mp_read_uint_max(cursor, UINT32_MAX);
+    command->placement_epoch = mp_read_uint(cursor);
+}
+
 static void decode_forget(struct cursor *cursor, struct command_forget *command)
 {
     uint32_t count = mp_read_array(cursor, BATCH_BYTES_MAX);
@@ -314,6 +330,14 @@ static void decode_fields(struct cursor *cursor, struct command *command)
     case COMMAND_COORDINATOR_DROP:
     case COMMAND_COORDINATOR_GONE:
         decode_coordinator(cursor, &command->coordinator);
+        return;
+    case COMMAND_NODE_DRAIN:
+    case COMMAND_NODE_DROP:
+        decode_node(cursor, &command->node);
+        return;
+    case COMMAND_REPLICA_ADD:
+    case COMMAND_REPLICA_REMOVE:
+        decode_move(cursor, &command->move);
         return;
     }
     cursor_fail(cursor, TG_UNSUPPORTED);

@@ -35,13 +35,33 @@ static struct member *find_uuid(struct members *members, const char *uuid)
     return NULL;
 }
 
-/* The smallest id that nobody has. Members never leave, so none is used twice. */
+uint32_t members_active(const struct members *members, node_id except)
+{
+    uint32_t active = 0;
+    for (uint32_t i = 0; i < members->count; i++)
+        active += !members->list[i].draining && members->list[i].node != except;
+    return active;
+}
+
+/* The smallest id that nobody has or had. */
 static node_id free_id(const struct members *members)
 {
-    node_id node = 1;
-    for (uint32_t i = 0; i < members->count && members->list[i].node == node; i++)
-        node++;
+    node_id node = members->dropped_high + 1;
+    for (uint32_t i = 0; i < members->count; i++)
+        node += members->list[i].node == node;
     return node;
+}
+
+void members_remove(struct members *members, node_id node)
+{
+    struct member *member = (struct member *)members_find(members, node);
+    TG_CHECK(member != NULL);
+    uint32_t place = (uint32_t)(member - members->list);
+    members->count--;
+    memmove(member, member + 1, (members->count - place) * sizeof *member);
+    memset(&members->list[members->count], 0, sizeof *member);
+    if (node > members->dropped_high)
+        members->dropped_high = node;
 }
 
 static struct member *insert(struct members *members, node_id node)

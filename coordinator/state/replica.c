@@ -75,7 +75,7 @@ bool replica_missed(struct catalog *catalog, struct tablet *tablet, uint8_t seal
     bool changed = false;
     for (unsigned i = 0; i < tablet->replica_count; i++) {
         struct replica *replica = &tablet->replicas[i];
-        if (replica->behind && !replica->catching)
+        if (replica->node == 0 || (replica->behind && !replica->catching))
             continue;
         if ((sealed >> i & 1) != 0 && !replica->catching)
             continue;
@@ -177,6 +177,7 @@ static void heal(struct state *state, struct tablet *tablet, struct replica *rep
     state->catalog.behind_count--;
     replica->behind = false;
     replica->catching = false;
+    replica->joining = false;
     replica->behind_version = 0;
     replica->missed_version = 0;
     replica->missed_known = false;

@@ -121,7 +121,7 @@ int replica_declare_lost(struct state *state, const struct command_lost *command
     if (tablet == NULL || tablet->table->dropped)
         return tg_fail(&result->msg, TG_NOT_FOUND, "there is no tablet %" PRIu64, command->tablet);
     for (unsigned i = 0; i < tablet->replica_count; i++) {
-        if (!tablet->replicas[i].behind)
+        if (tablet->replicas[i].node != 0 && !tablet->replicas[i].behind)
             return tg_fail(&result->msg, TG_REFUSED,
                            "participant %u has a good copy of tablet %" PRIu64
                            ": nothing is lost that it has",
@@ -144,9 +144,12 @@ int replica_declare_lost(struct state *state, const struct command_lost *command
     }
     /* What it was up to `kept` is not known, unless that is nothing. */
     tablet->chain_known = command->kept == 0;
-    for (unsigned i = 0; i < tablet->replica_count; i++)
+    for (unsigned i = 0; i < tablet->replica_count; i++) {
+        if (tablet->replicas[i].node == 0)
+            continue;
         replica_fall_behind(&state->catalog, tablet, &tablet->replicas[i],
                             command->kept > 0 ? command->kept : 1);
+    }
     txn_finish_complete(state);
     return 0;
 }

@@ -11,7 +11,8 @@ enum {
     SNAPSHOT_PARTS_V2 = 5,
     HEAD_FIELDS = 14,
     LIMIT_FIELDS = 6,
-    MEMBER_FIELDS = 8,
+    MEMBER_FIELDS = 9,
+    MEMBER_FIELDS_V5 = 8,
     MEMBER_FIELDS_V4 = 7,
     COORDINATOR_FIELDS = 6
 };
@@ -70,8 +71,9 @@ static void decode_head(struct cursor *cursor, struct state *state)
 
 static void encode_members(const struct members *members, struct buf *out)
 {
-    mp_array(out, members->count + 1);
+    mp_array(out, members->count + 2);
     mp_uint(out, members->placement_turn);
+    mp_uint(out, members->dropped_high);
     for (uint32_t i = 0; i < members->count; i++) {
         const struct member *member = &members->list[i];
         mp_array(out, MEMBER_FIELDS);
@@ -83,18 +85,25 @@ static void encode_members(const struct members *members, struct buf *out)
         mp_str(out, member->rpc);
         mp_uint(out, member->registered_us);
         mp_uint(out, member->lost_below);
+        mp_bool(out, member->draining);
     }
 }
 
 static void decode_members(struct cursor *cursor, uint32_t format, struct members *members)
 {
-    uint32_t items = mp_read_array(cursor, NODES_MAX + 1);
-    if (items == 0)
+    bool old = format <= SNAPSHOT_FORMAT_V5;
+    uint32_t head = old ? 1 : 2;
+    uint32_t items = mp_read_array(cursor, NODES_MAX + head);
+    if (items < head)
         cursor_fail(cursor, TG_CORRUPT);
     members->placement_turn = mp_read_uint(cursor);
-    for (uint32_t i = 1; cursor->err == 0 && i < items; i++) {
+    if (!old)
+        members->dropped_high = (node_id)mp_read_uint_max(cursor, UINT32_MAX - 1);
+    for (uint32_t i = head; cursor->err == 0 && i < items; i++) {
         struct member *member = &members->list[members->count];
-        mp_expect_array(cursor, format > SNAPSHOT_FORMAT_V4 ? MEMBER_FIELDS : MEMBER_FIELDS_V4);
+        mp_expect_array(cursor, format <= SNAPSHOT_FORMAT_V4   ? MEMBER_FIELDS_V4
+                                : format <= SNAPSHOT_FORMAT_V5 ? MEMBER_FIELDS_V5
+                                                               : MEMBER_FIELDS);
         member->node = (node_id)mp_read_uint_max(cursor, UINT32_MAX);
         member->epoch = mp_read_uint(cursor);
         member->nonce = mp_read_uint(cursor);
@@ -103,6 +112,7 @@ static void decode_members(struct cursor *cursor, uint32_t format, struct member
         mp_read_cstr(cursor, member->rpc, sizeof member->rpc);
         member->registered_us = mp_read_uint(cursor);
         member->lost_below = format > SNAPSHOT_FORMAT_V4 ? mp_read_uint(cursor) : 0;
+        member->draining = !old && mp_read_bool(cursor);
         if (members->count > 0 && member[-1].node >= member->node)
             cursor_fail(cursor, TG_CORRUPT);
         members->count++;

@@ -17,7 +17,22 @@ enum {
 };
 
 /* What a replica is, as a snapshot says it. */
-enum { STANDING_GOOD = 0, STANDING_BEHIND = 1, STANDING_CATCHING = 2 };
+enum {
+    STANDING_GOOD = 0,
+    STANDING_BEHIND = 1,
+    STANDING_CATCHING = 2,
+    STANDING_JOINING = 3, /* behind, and never was good */
+    STANDING_JOINING_CATCHING = 4
+};
+
+static unsigned standing_of(const struct replica *replica)
+{
+    if (replica->joining)
+        return replica->catching ? STANDING_JOINING_CATCHING : STANDING_JOINING;
+    return replica->catching ? STANDING_CATCHING
+           : replica->behind ? STANDING_BEHIND
+                             : STANDING_GOOD;
+}
 
 /* Nothing where the chain is not known. */
 static void encode_chain(bool known, const struct digest *chain, struct buf *out)
@@ -34,11 +49,9 @@ static void encode_tablet(const struct tablet *tablet, struct buf *out)
     mp_uint(out, tablet->id);
     mp_array(out, tablet->replica_count * (uint32_t)REPLICA_FIELDS);
     for (unsigned i = 0; i < tablet->replica_count; i++) {
-        mp_uint(out, tablet->replicas[i].node);
         const struct replica *replica = &tablet->replicas[i];
-        mp_uint(out, replica->catching ? STANDING_CATCHING
-                     : replica->behind ? STANDING_BEHIND
-                                       : STANDING_GOOD);
+        mp_uint(out, replica->node);
+        mp_uint(out, standing_of(replica));
         mp_uint(out, replica->behind_version);
         mp_uint(out, replica->missed_version);
         mp_uint(out, replica->written_from);
@@ -143,13 +156,30 @@ static void decode_replica(struct cursor *cursor, uint32_t format, struct replic
         replica->behind_version = mp_read_uint(cursor);
         return;
     }
-    uint64_t standing = mp_read_uint_max(cursor, STANDING_CATCHING);
+    uint64_t standing = mp_read_uint_max(
+        cursor, format <= SNAPSHOT_FORMAT_V5 ? STANDING_CATCHING : STANDING_JOINING_CATCHING);
     replica->behind = standing != STANDING_GOOD;
-    replica->catching = standing == STANDING_CATCHING;
+    replica->catching = standing == STANDING_CATCHING || standing == STANDING_JOINING_CATCHING;
+    replica->joining = standing >= STANDING_JOINING;
     replica->behind_version = mp_read_uint(cursor);
     replica->missed_version = mp_read_uint(cursor);
     replica->written_from = mp_read_uint(cursor);
     decode_chain(cursor, format, &replica->missed_known, &replica->missed_chain);
+    /* A slot that nobody holds. */
+    if (replica->node == 0 && (replica->behind || replica->behind_version != 0 ||
+                               replica->missed_version != 0 || replica->written_from != 0))
+        cursor_fail(cursor, TG_CORRUPT);
+}
+
+/* As many replicas as a tablet can have, each on a node of its own. */
+static bool is_placed(const struct tablet *tablet)
+{
+    int there = __builtin_popcount(tablet_all(tablet));
+    for (unsigned i = 0; i < tablet->replica_count; i++)
+        if (tablet->replicas[i].node != 0 &&
+            tablet_slot(tablet, tablet->replicas[i].node) != (int)i)
+            return false;
+    return (there > 0 || tablet->table->dropped) && there <= tablet->table->replication + 1;
 }
 
 static void decode_replicas(struct cursor *cursor, uint32_t format, struct tablet *tablet)
@@ -162,6 +192,8 @@ static void decode_replicas(struct cursor *cursor, uint32_t format, struct table
         cursor_fail(cursor, TG_CORRUPT);
     for (uint32_t i = 0; cursor->err == 0 && i < items / fields; i++)
         decode_replica(cursor, format, &tablet->replicas[tablet->replica_count++]);
+    if (cursor->err == 0 && !is_placed(tablet))
+        cursor_fail(cursor, TG_CORRUPT);
 }
 
 static void decode_touched(struct cursor *cursor, struct tablet *tablet)
@@ -250,7 +282,7 @@ static void decode_properties(struct cursor *cursor, struct table *table)
         table->distribution_count = i + 1;
     }
     table->bucket_count = (uint32_t)mp_read_uint_max(cursor, BUCKETS_MAX);
-    table->replication = (uint8_t)mp_read_uint_max(cursor, REPLICAS_MAX);
+    table->replication = (uint8_t)mp_read_uint_max(cursor, REPLICATION_MAX);
     table->write_all = mp_read_bool(cursor);
     table->occ = mp_read_bool(cursor);
     table->dropped = mp_read_bool(cursor);

@@ -187,6 +187,14 @@ static int apply(struct state *state, const struct command *command, struct appl
         return coordinators_drop(state, &command->coordinator, result);
     case COMMAND_COORDINATOR_GONE:
         return coordinators_gone(state, &command->coordinator, result);
+    case COMMAND_NODE_DRAIN:
+        return move_drain(state, &command->node, result);
+    case COMMAND_NODE_DROP:
+        return move_drop(state, &command->node, result);
+    case COMMAND_REPLICA_ADD:
+        return move_add(state, &command->move, result);
+    case COMMAND_REPLICA_REMOVE:
+        return move_remove(state, &command->move, result);
     }
     return tg_fail(&result->msg, TG_UNSUPPORTED, "unknown command %d", (int)command->type);
 }

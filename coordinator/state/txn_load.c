@@ -36,24 +36,28 @@ static int check_finish(const struct txn *txn, enum load_finish finish, struct t
     return 0;
 }
 
-/* One tablet of the report; `sealed` gets what counts of it. */
-static int check_tablet(const struct state *state, const struct txn *txn, const struct table *table,
-                        rowset_id rowset, const struct load_report_tablet *report, uint8_t *sealed,
+/* One tablet of the report; `sealed` gets what counts of it. Who left the tablet since the load was
+ * planned counts no more, and who holds its slot now is not meant (rule 17). */
+static int check_tablet(const struct state *state, const struct txn *txn,
+                        const struct txn_load *load, const struct table *table,
+                        const struct load_report_tablet *report, uint8_t *sealed,
                         struct tg_errmsg *msg)
 {
     const struct tablet *tablet = catalog_tablet(&state->catalog, report->tablet);
     if (tablet == NULL || tablet->table != table)
         return tg_fail(msg, TG_INVALID, "tablet %" PRIu64 " does not belong to table %s",
                        report->tablet, table->name);
-    if ((report->sealed & (unsigned)~tablet_all(tablet)) != 0)
+    if (table->placement_epoch == load->placement_epoch &&
+        (report->sealed & (unsigned)~tablet_all(tablet)) != 0)
         return tg_fail(msg, TG_INVALID, "tablet %" PRIu64 " has only %u replicas", report->tablet,
                        tablet->replica_count);
     if (report->rows == 0)
         return tg_fail(msg, TG_INVALID, "tablet %" PRIu64 " is reported without rows",
                        report->tablet);
     /* One that is catching may have it, and counts for nothing. */
-    uint8_t held = (uint8_t)(report->sealed & ~replica_lost_slots(state, tablet, rowset));
-    uint8_t good = (uint8_t)(held & ~tablet_behind(tablet));
+    unsigned held = report->sealed & tablet_planned(tablet, load->rowset) &
+                    ~(unsigned)replica_lost_slots(state, tablet, load->rowset);
+    uint8_t good = (uint8_t)(held & (unsigned)~tablet_behind(tablet));
     *sealed = (uint8_t)(held & (good | tablet_catching(tablet)));
     if ((uint32_t)__builtin_popcount(good) < tablet_write_quorum(tablet))
         return txn_fail_quorum(txn, tablet, good, msg);
@@ -61,7 +65,8 @@ static int check_tablet(const struct state *state, const struct txn *txn, const 
 }
 
 /* The report as the state keeps it, checked; the caller owns *tablets. */
-static int check_report(const struct state *state, const struct txn *txn, const struct table *table,
+static int check_report(const struct state *state, const struct txn *txn,
+                        const struct txn_load *load, const struct table *table,
                         const struct msg_load_done *message, struct txn_load_tablet **tablets,
                         struct tg_errmsg *msg)
 {
@@ -76,7 +81,7 @@ static int check_report(const struct state *state, const struct txn *txn, const 
                                               .rows = report->rows,
                                               .bytes = report->bytes,
                                               .digest = report->digest};
-        int err = check_tablet(state, txn, table, message->rowset, report, &checked[i].sealed, msg);
+        int err = check_tablet(state, txn, load, table, report, &checked[i].sealed, msg);
         if (err != 0) {
             free(checked);
             return err;
@@ -120,9 +125,8 @@ static int check_placement(const struct table *table, const struct txn_load *loa
     if (table == NULL || table->dropped)
         return tg_fail(msg, TG_NOT_FOUND, "table not found, tableName=%s",
                        table != NULL ? table->name : "");
-    if (message->placement_epoch != load->placement_epoch ||
-        table->placement_epoch != load->placement_epoch)
-        return tg_fail(msg, TG_STALE, "the replicas of table %s moved while it was loaded",
+    if (message->placement_epoch != load->placement_epoch)
+        return tg_fail(msg, TG_STALE, "the load of table %s was planned with another placement",
                        table->name);
     return 0;
 }
@@ -155,7 +159,7 @@ int txn_load_done(struct state *state, const struct command_load_done *command,
     if (err == 0)
         err = check_placement(table, load, message, msg);
     if (err == 0)
-        err = check_report(state, txn, table, message, &tablets, msg);
+        err = check_report(state, txn, load, table, message, &tablets, msg);
     if (err != 0)
         return err;
 

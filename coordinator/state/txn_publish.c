@@ -72,12 +72,14 @@ struct written {
     uint8_t planned; /* slots that a load was to write to and that do not hold its rowset */
 };
 
-/* Loads whose plan had the slot: of those it must hold the rowset. */
-static uint8_t planned_slots(const struct tablet *tablet, rowset_id rowset)
+uint8_t tablet_planned(const struct tablet *tablet, rowset_id rowset)
 {
     uint8_t planned = 0;
-    for (unsigned i = 0; i < tablet->replica_count; i++)
-        planned |= (uint8_t)((unsigned)(rowset >= tablet->replicas[i].written_from) << i);
+    for (unsigned i = 0; i < tablet->replica_count; i++) {
+        const struct replica *replica = &tablet->replicas[i];
+        bool had = replica->node != 0 && rowset >= replica->written_from;
+        planned |= (uint8_t)((unsigned)had << i);
+    }
     return planned;
 }
 
@@ -99,7 +101,7 @@ static uint32_t gather(const struct state *state, const struct txn *txn, const s
             uint8_t sealed = load->tablets[j].sealed;
             count += !w->any;
             w->sealed = w->any ? w->sealed & sealed : sealed;
-            w->planned |= (uint8_t)(planned_slots(tablet, load->rowset) & (unsigned)~sealed);
+            w->planned |= (uint8_t)(tablet_planned(tablet, load->rowset) & (unsigned)~sealed);
             w->any = true;
         }
     }
@@ -112,8 +114,10 @@ int txn_fail_quorum(const struct txn *txn, const struct tablet *tablet, uint8_t 
     char detail[REPLICAS_MAX * 48] = "";
     size_t at = 0;
     for (unsigned i = 0; i < tablet->replica_count; i++) {
-        int n = snprintf(detail + at, sizeof detail - at, "%sparticipant %u %s", i == 0 ? "" : ", ",
-                         tablet->replicas[i].node,
+        if (tablet->replicas[i].node == 0)
+            continue;
+        int n = snprintf(detail + at, sizeof detail - at, "%sparticipant %u %s",
+                         at == 0 ? "" : ", ", tablet->replicas[i].node,
                          (good >> i & 1) != 0         ? "succeeded"
                          : tablet->replicas[i].behind ? "is behind"
                                                       : "failed");

@@ -23,6 +23,7 @@ struct progress {
     txn_id txn;
     uint32_t tablet_count;
     uint8_t *bound;         /* per publish tablet: replica slots that answered BOUND */
+    uint64_t moves;         /* of the catalog, when bound was begun */
     bool proposed;          /* a VISIBLE or CONFIRM command with it is under way */
     uint64_t confirm_by_ms; /* visible and complete: when CONFIRM goes out at the latest; 0: not */
     UT_hash_handle hh;
@@ -109,14 +110,23 @@ void publish_daemon_close(struct publish_daemon *d)
 
 static struct progress *progress_of(struct publish_daemon *d, const struct txn *txn)
 {
+    uint64_t moves = consensus_state(d->consensus)->catalog.moves;
     struct progress *p;
 
     HASH_FIND(hh, d->progress, &txn->id, sizeof txn->id, p);
-    if (p != NULL)
+    if (p != NULL && p->moves == moves)
         return p;
+    if (p != NULL) {
+        /* Another may hold a slot by now: what the log knows is right, the rest is asked again. */
+        p->moves = moves;
+        for (uint32_t i = 0; i < txn->publish_count; i++)
+            p->bound[i] = txn->publish[i].confirmed;
+        return p;
+    }
     p = calloc(1, sizeof *p);
     TG_CHECK_MEMORY(p != NULL);
     p->txn = txn->id;
+    p->moves = moves;
     p->tablet_count = txn->publish_count;
     p->bound = calloc(txn->publish_count + 1, 1);
     TG_CHECK_MEMORY(p->bound != NULL);
@@ -131,9 +141,13 @@ static struct line *line_of(struct publish_daemon *d, node_id node)
     for (uint32_t i = 0; i < d->line_count; i++)
         if (d->lines[i].node == node)
             return &d->lines[i];
-    if (d->line_count == NODES_MAX)
+    struct line *line = d->line_count < NODES_MAX ? &d->lines[d->line_count++] : NULL;
+    for (uint32_t i = 0; i < NODES_MAX && line == NULL; i++) /* one of a node that was dropped */
+        if (d->lines[i].call == NULL &&
+            members_find(&consensus_state(d->consensus)->members, d->lines[i].node) == NULL)
+            line = &d->lines[i];
+    if (line == NULL)
         return NULL;
-    struct line *line = &d->lines[d->line_count++];
     *line = (struct line){.node = node, .retry_ms = PUBLISH_RETRY_MS_MIN};
     return line;
 }
@@ -154,8 +168,9 @@ static bool earlier_is_open(const struct publish_daemon *d, const struct publish
         struct progress *p;
 
         HASH_FIND(hh, d->progress, &txn->id, sizeof txn->id, p);
+        bool current = p != NULL && p->moves == state->catalog.moves;
         for (uint32_t i = 0; i < txn->publish_count; i++) {
-            uint8_t bound = p != NULL ? p->bound[i] : txn->publish[i].confirmed;
+            uint8_t bound = current ? p->bound[i] : txn->publish[i].confirmed;
 
             if (txn->publish[i].tablet == bind->tablet &&
                 txn->tables[txn->publish[i].table_index].version < bind->version &&

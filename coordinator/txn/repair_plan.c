@@ -52,7 +52,7 @@ static node_id choose_source(const struct state *state, const struct health *hea
         const struct replica *replica = &tablet->replicas[(i + failures) % tablet->replica_count];
         int place = place_of(state, replica->node);
 
-        if (replica->node == node || (good && replica->behind) || place < 0 ||
+        if (replica->node == 0 || replica->node == node || (good && replica->behind) || place < 0 ||
             !health_is_alive(health, replica->node, now_ms))
             continue;
         if (load->out_of[place] < least) {
@@ -119,7 +119,7 @@ static bool next_step(const struct state *state, const struct health *health, st
     if (into < 0 || load->all >= REPAIR_CLONES_MAX || load->into[into] >= REPAIR_CLONES_PER_NODE)
         return false;
     step->act = REPAIR_ORDER;
-    step->trusted = tablet_behind(tablet) != tablet_all(tablet);
+    step->trusted = tablet_good(tablet) != 0;
     step->source = choose_source(state, health, load, tablet, replica->node,
                                  repair != NULL ? repair->failures : 0, step->trusted, now_ms);
     /* Nobody else is there: it may have all that the log knows of. */

@@ -35,9 +35,13 @@ static int fill_tablets(const struct state *state, const struct table *table,
         plan->replica_count = tablet->replica_count;
         plan->behind = tablet_behind(tablet);
         plan->catching = tablet_catching(tablet);
+        plan->quorum = (uint8_t)tablet_write_quorum(tablet);
         for (uint8_t r = 0; r < tablet->replica_count; r++) {
             plan->replicas[r] = tablet->replicas[r].node;
-            add_node(state, tablet->replicas[r].node, reply);
+            if (plan->replicas[r] == 0)
+                plan->behind |= (uint8_t)(1u << r);
+            else
+                add_node(state, tablet->replicas[r].node, reply);
         }
     }
     reply->distribution_count = table->distribution_count;

@@ -160,6 +160,9 @@ static void handle_clone(struct rpc_handlers *handlers, struct rpc_request *requ
 
     if (err == 0 && !is_me(handlers, message.node, message.epoch))
         err = TG_FENCED;
+    /* It is to come back to a tablet that moved away a moment ago: not before that is gone. */
+    if (err == 0 && handlers->gc != NULL && gc_drops_tablet(handlers->gc, message.tablet))
+        err = TG_BUSY;
     if (err == 0)
         err =
             handlers->cloner != NULL ? cloner_order(handlers->cloner, &message, &reply) : TG_CLOSED;

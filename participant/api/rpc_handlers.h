@@ -10,6 +10,7 @@
 #include "participant/link/node_identity.h"
 #include "participant/maintain/clone_source.h"
 #include "participant/maintain/cloner.h"
+#include "participant/maintain/gc.h"
 #include "participant/read/tablet_reader.h"
 #include "participant/store/store.h"
 #include "participant/tablet/tablet_set.h"
@@ -22,6 +23,7 @@ struct rpc_handlers {
     struct tablet_reader_pool *readers; /* NULL: reads are refused with TG_CLOSED, at shutdown */
     struct cloner *cloner;              /* the same */
     struct clone_source *source;        /* the same */
+    struct gc *gc;
     const struct node_identity *identity;
 };
 

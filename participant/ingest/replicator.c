@@ -18,7 +18,8 @@ enum {
     PIECES_FIRST = 16,                 /* of a message, before its list grows */
     WAIT_SLICE_MS = 100,               /* how often a waiting load looks whether it must stop */
     SEAL_HEAD_BYTES = 2 * 1024 * 1024, /* descriptions in one message, about */
-    BLOCK_REF_BYTES = 160              /* of a block in an encoded description, at most about */
+    BLOCK_REF_BYTES = 160,             /* of a block in an encoded description, at most about */
+    NO_LINK = UINT8_MAX                /* of a place in the plan that no node holds */
 };
 
 struct link {
@@ -195,6 +196,10 @@ int replicator_open(const struct replicator_options *options, struct replicator 
     for (uint32_t b = 0; b < plan->bucket_count; b++) {
         for (uint32_t i = 0; i < plan->tablets[b].replica_count; i++) {
             uint32_t link = find_link(r->core, plan->tablets[b].replicas[i]);
+            if (plan->tablets[b].replicas[i] == 0 && (plan->tablets[b].behind >> i & 1) != 0) {
+                r->link_of[(size_t)b * REPLICAS_MAX + i] = NO_LINK;
+                continue;
+            }
             if (link == UINT32_MAX || plan->node_count > NODES_MAX) {
                 replicator_close(r);
                 return TG_CORRUPT; /* a plan that does not name its nodes */
@@ -234,8 +239,7 @@ static bool counts(const struct load_plan_tablet *tablet, uint32_t replica)
 
 static uint32_t quorum_of(const struct replicator *r, uint32_t bucket)
 {
-    uint32_t replicas = r->options.plan->tablets[bucket].replica_count;
-    return r->options.plan->write_all ? replicas : replicas / 2 + 1;
+    return r->options.plan->tablets[bucket].quorum;
 }
 
 /* Replicas of a bucket that may still end well, or with sealed_only did. With the lock held. */
@@ -245,9 +249,11 @@ static uint32_t count_good(const struct replicator *r, uint32_t bucket, bool sea
     uint32_t good = 0;
 
     for (uint32_t i = 0; i < tablet->replica_count; i++) {
+        if (!counts(tablet, i))
+            continue;
         const struct link *link = &r->core->links[r->link_of[(size_t)bucket * REPLICAS_MAX + i]];
         bool sealed = (r->core->sealed[bucket] >> i & 1) != 0;
-        if (counts(tablet, i) && (sealed_only ? sealed : sealed || link->err == 0))
+        if (sealed_only ? sealed : sealed || link->err == 0)
             good++;
     }
     return good;

@@ -32,6 +32,11 @@ struct cloner {
     pthread_cond_t wake;
     uint64_t turns;
     struct job jobs[CLONER_JOBS_MAX];
+    struct recent {
+        tablet_id tablet;
+        uint64_t ms;
+    } recent[CLONER_RECENT_MAX]; /* when a tablet was last ordered; tablet 0: free */
+    uint64_t forgotten_ms;       /* the newest of those that were overwritten */
 };
 
 /* ---- jobs, with the lock held ---- */
@@ -63,6 +68,34 @@ static void begin_job(struct cloner *cloner, struct job *job, const struct msg_c
     pthread_cond_signal(&cloner->wake);
 }
 
+/* With the lock held. */
+static void note_order(struct cloner *cloner, tablet_id tablet)
+{
+    struct recent *oldest_one = &cloner->recent[0];
+
+    for (unsigned i = 0; i < CLONER_RECENT_MAX && oldest_one->tablet != tablet; i++) {
+        struct recent *recent = &cloner->recent[i];
+
+        if (recent->tablet == tablet || recent->ms < oldest_one->ms)
+            oldest_one = recent;
+    }
+    if (oldest_one->tablet != 0 && oldest_one->tablet != tablet &&
+        oldest_one->ms > cloner->forgotten_ms)
+        cloner->forgotten_ms = oldest_one->ms;
+    *oldest_one =
+        (struct recent){.tablet = tablet, .ms = clock_monotonic_ms(cloner->options.clock)};
+}
+
+bool cloner_ordered_since(struct cloner *cloner, tablet_id tablet, uint64_t since_ms)
+{
+    pthread_mutex_lock(&cloner->lock);
+    bool ordered = cloner->forgotten_ms >= since_ms && cloner->forgotten_ms > 0;
+    for (unsigned i = 0; i < CLONER_RECENT_MAX && !ordered; i++)
+        ordered = cloner->recent[i].tablet == tablet && cloner->recent[i].ms >= since_ms;
+    pthread_mutex_unlock(&cloner->lock);
+    return ordered;
+}
+
 int cloner_order(struct cloner *cloner, const struct msg_clone *message,
                  struct msg_clone_reply *reply)
 {
@@ -72,6 +105,7 @@ int cloner_order(struct cloner *cloner, const struct msg_clone *message,
     if (atomic_load(&cloner->stop))
         return TG_CLOSED;
     pthread_mutex_lock(&cloner->lock);
+    note_order(cloner, message->tablet);
     struct job *job = find_job(cloner, message->tablet);
     if (job == NULL) {
         job = oldest(cloner, JOB_FREE);

@@ -10,8 +10,9 @@
 
 enum {
     CLONER_THREADS = 2,
-    CLONER_JOBS_MAX = 64, /* waiting, under way, or ended and not yet forgotten */
-    CLONER_IDLE_MS = 200  /* between looks for tablets to check */
+    CLONER_JOBS_MAX = 64,    /* waiting, under way, or ended and not yet forgotten */
+    CLONER_RECENT_MAX = 256, /* tablets whose last order is remembered */
+    CLONER_IDLE_MS = 200     /* between looks for tablets to check */
 };
 
 struct cloner_options {
@@ -34,6 +35,9 @@ void cloner_close(struct cloner *cloner);
  */
 int cloner_order(struct cloner *cloner, const struct msg_clone *message,
                  struct msg_clone_reply *reply);
+/* Whether an order for the tablet came at or after that time of the clock (ms). True also if so many
+ * came since that it is not known. Any thread. */
+bool cloner_ordered_since(struct cloner *cloner, tablet_id tablet, uint64_t since_ms);
 /* Rounds that ended well so far, and bytes fetched by all. */
 uint64_t cloner_rounds(const struct cloner *cloner);
 uint64_t cloner_bytes(const struct cloner *cloner);

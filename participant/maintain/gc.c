@@ -180,6 +180,16 @@ bool gc_drop_tablet(struct gc *gc, tablet_id tablet)
     return push(gc, (struct drop){.tablet = true, .id = tablet});
 }
 
+bool gc_drops_tablet(struct gc *gc, tablet_id tablet)
+{
+    const struct drop drop = {.tablet = true, .id = tablet};
+
+    pthread_mutex_lock(&gc->lock);
+    bool drops = is_same(&gc->current, &drop) || gc->slots[find_slot(gc, &drop)] != 0;
+    pthread_mutex_unlock(&gc->lock);
+    return drops;
+}
+
 uint64_t gc_dropped(const struct gc *gc)
 {
     return atomic_load(&gc->dropped);

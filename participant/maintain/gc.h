@@ -21,6 +21,8 @@ void gc_close(struct gc *gc);
 /* Any thread; never waits. False if the queue is full. */
 bool gc_drop_txn(struct gc *gc, txn_id txn);
 bool gc_drop_tablet(struct gc *gc, tablet_id tablet);
+/* Any thread: that tablet's drop is queued or under way. */
+bool gc_drops_tablet(struct gc *gc, tablet_id tablet);
 /* Drops done so far. */
 uint64_t gc_dropped(const struct gc *gc);
 

@@ -46,6 +46,7 @@ static int on_begin(struct fake_load_world *w, struct buf *head, struct buf *out
     for (uint32_t b = 0; b < w->buckets; b++) {
         reply.tablets[b].tablet = 100 + b;
         reply.tablets[b].replica_count = (uint8_t)w->replicas;
+        reply.tablets[b].quorum = (uint8_t)(w->write_all ? w->replicas : w->replicas / 2 + 1);
         for (uint32_t i = 0; i < w->replicas; i++)
             reply.tablets[b].replicas[i] = i + 1;
     }

@@ -337,13 +337,21 @@ static void check_table(const struct state *state, const struct table *table)
             TG_CHECK(tablet->touched[j] <= table->committed);
             TG_CHECK(j == 0 || tablet->touched[j - 1] < tablet->touched[j]);
         }
+        TG_CHECK(table->dropped || tablet_all(tablet) != 0);
+        TG_CHECK(__builtin_popcount(tablet_all(tablet)) <= table->replication + 1);
+        TG_CHECK(__builtin_popcount(tablet_joining(tablet)) <= 1);
         for (uint32_t j = 0; j < tablet->replica_count; j++) {
-            TG_CHECK(members_find(&state->members, tablet->replicas[j].node) != NULL);
             const struct replica *replica = &tablet->replicas[j];
+            TG_CHECK(replica->node != 0 || (!replica->behind && !replica->catching));
+            if (replica->node == 0)
+                continue;
+            TG_CHECK(members_find(&state->members, replica->node) != NULL);
+            TG_CHECK(tablet_slot(tablet, replica->node) == (int)j);
+            TG_CHECK(replica->behind || !replica->joining);
             TG_CHECK(replica->behind == (replica->behind_version != 0));
             TG_CHECK(replica->behind || !replica->catching);
             TG_CHECK((replica->missed_version != 0) <= replica->catching);
-            TG_CHECK(!replica->catching || tablet->touched_count == 0 ||
+            TG_CHECK(!replica->catching || replica->joining || tablet->touched_count == 0 ||
                      replica->behind_version <= replica->missed_version);
         }
     }

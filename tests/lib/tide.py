@@ -289,6 +289,17 @@ class Cluster:
             raise Failed(f"tidegate cluster {' '.join(words)}: {done.stdout}")
         return done.stdout
 
+    def grow(self):
+        """One participant more, when it serves."""
+        done = subprocess.run([os.path.join(BIN, "tidegate"), "node", "add", "--dir", self.folder],
+                              text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                              timeout=180, check=False)
+        check(done.returncode == 0, "tidegate node add:", done.stdout)
+        with open(os.path.join(self.folder, "cluster.json"), encoding="utf-8") as file:
+            entry = json.load(file)["participants"][-1]
+        self.participants.append(Node(self, "participant", entry))
+        return self.participants[-1]
+
     def nodes(self):
         return self.coordinators + self.participants
 

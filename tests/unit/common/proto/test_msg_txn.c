@@ -54,9 +54,13 @@ static void fill_plan(struct msg_txn_begin_reply *reply)
 static void test_a_plan_comes_back_as_it_went(void **state)
 {
     (void)state;
-    struct load_plan_tablet tablets[] = {
-        {.tablet = 1, .replica_count = 3, .replicas = {1, 2, 3}, .behind = 5, .catching = 4},
-        {.tablet = 2, .replica_count = 1, .replicas = {2}}};
+    struct load_plan_tablet tablets[] = {{.tablet = 1,
+                                          .replica_count = 3,
+                                          .replicas = {1, 2, 3},
+                                          .behind = 5,
+                                          .catching = 4,
+                                          .quorum = 2},
+                                         {.tablet = 2, .replica_count = 1, .replicas = {2}}};
     struct load_plan_node nodes[] = {{.node = 1, .rpc = "127.0.0.1:8060"},
                                      {.node = 2, .rpc = "127.0.0.1:8061"}};
     uint32_t distribution[] = {0};
@@ -116,7 +120,7 @@ static void test_a_load_report_comes_back_as_it_went(void **state)
                                     .tablet_count = 2,
                                     .tablets = tablets};
     codec_check(&msg_load_done_codec, &message);
-    tablets[0].sealed = 8;
+    tablets[0].sealed = 1 << REPLICAS_MAX;
     struct buf bytes = BUF_INIT;
     msg_load_done_encode(&message, &bytes);
     assert_int_equal(codec_try(&msg_load_done_codec, bytes.data, bytes.len), TG_CORRUPT);

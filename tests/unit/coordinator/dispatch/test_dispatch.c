@@ -185,6 +185,44 @@ static void test_a_heartbeat_counts_for_its_registration_only(void **state)
     assert_int_equal(f->err, TG_FENCED);
 }
 
+/* What it is told to drop must be so at a moment after it asked. */
+static void test_a_heartbeat_with_a_tablet_that_moved_waits_for_a_barrier(void **state)
+{
+    struct fixture *f = *state;
+    const struct tablet *tablet = coordinator_scene_table(&f->scene, "t")->tablets[0];
+    struct msg_heartbeat message = {.tablets = (tablet_id[]){tablet->id}, .tablet_count = 1};
+    struct msg_heartbeat_reply reply;
+    struct buf head = BUF_INIT;
+    struct command member = {.type = COMMAND_MEMBER_REGISTER};
+
+    strcpy(member.member.message.node_uuid, "00000000-0000-4000-8000-000000000099");
+    member.member.message.new_nonce = 99;
+    struct apply_result joined = fake_consensus_do(f->scene.fake, &member);
+    assert_int_equal(joined.err, 0);
+    message.node = joined.node;
+    message.epoch = joined.epoch;
+    msg_heartbeat_encode(&message, &head);
+    call(f, MSG_HEARTBEAT, &head);
+    assert_int_equal(f->answers, 0);
+    fake_consensus_run(f->scene.fake);
+    assert_int_equal(f->answers, 1);
+    assert_int_equal(f->err, 0);
+    assert_int_equal(msg_heartbeat_reply_decode(head_of(f), &reply), 0);
+    assert_int_equal(reply.dropped_count, 1);
+    msg_heartbeat_reply_close(&reply);
+    /* It is given the tablet meanwhile: then nothing is said. */
+    msg_heartbeat_encode(&message, &head);
+    call(f, MSG_HEARTBEAT, &head);
+    struct command add = {.type = COMMAND_REPLICA_ADD,
+                          .move = {tablet->id, joined.node, tablet->table->placement_epoch}};
+    assert_int_equal(fake_consensus_do(f->scene.fake, &add).err, 0);
+    fake_consensus_run(f->scene.fake);
+    assert_int_equal(f->err, 0);
+    assert_int_equal(msg_heartbeat_reply_decode(head_of(f), &reply), 0);
+    assert_int_equal(reply.dropped_count, 0);
+    msg_heartbeat_reply_close(&reply);
+}
+
 /* ---- reads ---- */
 
 static void read_at(struct fixture *f, struct read_bound bound, bool local)
@@ -304,6 +342,7 @@ int main(void)
         TEST(test_garbage_and_strangers_are_refused),
         TEST(test_a_participant_registers),
         TEST(test_a_heartbeat_counts_for_its_registration_only),
+        TEST(test_a_heartbeat_with_a_tablet_that_moved_waits_for_a_barrier),
         TEST(test_a_read_waits_for_a_barrier),
         TEST(test_a_local_read_asks_nobody),
         TEST(test_a_read_of_the_settled_past_needs_no_barrier),

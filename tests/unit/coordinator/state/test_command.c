@@ -109,6 +109,14 @@ static void test_every_small_command_comes_back(void **state)
     check_round_trip(&proven);
     struct command lost = {.type = COMMAND_DECLARE_LOST, .lost = {1, UINT64_MAX}};
     check_round_trip(&lost);
+    struct command drain = {.type = COMMAND_NODE_DRAIN, .node = {3, 0, true}};
+    check_round_trip(&drain);
+    struct command drop = {.type = COMMAND_NODE_DROP, .node = {3, UINT64_MAX, false}};
+    check_round_trip(&drop);
+    struct command add = {.type = COMMAND_REPLICA_ADD, .move = {1, 2, UINT64_MAX}};
+    check_round_trip(&add);
+    add.type = COMMAND_REPLICA_REMOVE;
+    check_round_trip(&add);
 }
 
 static void test_load_commands_come_back_and_are_small(void **state)

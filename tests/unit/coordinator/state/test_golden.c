@@ -14,7 +14,7 @@
 
 #include "tests/lib/state_builder.h"
 
-enum { FILE_MAX = 1 << 20, PATH_BYTES = 4096 };
+enum { FILE_MAX = 1 << 20, PATH_BYTES = 4096, FORMAT_CHAINS = 5, FORMAT_TODAY = 6 };
 
 /* fresh: what is written where golden files are made anew; NULL: nothing can make it any more. */
 static struct slice read_golden(const char *name, const struct buf *fresh, uint8_t *bytes)
@@ -176,6 +176,44 @@ static void tell_of_losses(struct state_builder *b)
     assert_int_equal(state_builder_apply(b, &command), 0);
 }
 
+static void move(struct state_builder *b, enum command_type type, const struct tablet *tablet,
+                 node_id node)
+{
+    struct command command = {.type = type};
+    command.move = (struct command_move){tablet->id, node, tablet->table->placement_epoch};
+    assert_int_equal(state_builder_apply(b, &command), 0);
+}
+
+/* What came with format 6: replicas that join and leave, members on their way out and gone. */
+static void tell_moves(struct state_builder *b)
+{
+    tell_of_losses(b);
+    state_builder_members(b, 4, 6);
+    struct state_builder_table table = {.db = "d", .table = "m", .buckets = 2, .replication = 3};
+    assert_int_equal(state_builder_table(b, &table), 0);
+    state_builder_load(b, "d", "m", "moved");
+    struct tablet *tablet = state_builder_find(b, "d", "m")->tablets[0];
+    node_id old = tablet->replicas[1].node;
+    node_id next = tablet_slot(tablet, 6) < 0 ? 6 : 5;
+    move(b, COMMAND_REPLICA_ADD, tablet, next);
+    struct command command = {.type = COMMAND_REPLICA_CATCH};
+    command.replica = (struct command_replica){tablet->id, next, 0};
+    assert_int_equal(state_builder_apply(b, &command), 0);
+    command.type = COMMAND_REPLICA_HEALED;
+    command.replica.version = 1;
+    assert_int_equal(state_builder_apply(b, &command), 0);
+    move(b, COMMAND_REPLICA_REMOVE, tablet, old);
+    assert_int_equal(tablet->replicas[1].node, 0);
+    move(b, COMMAND_REPLICA_ADD, state_builder_find(b, "d", "m")->tablets[1],
+         tablet_slot(state_builder_find(b, "d", "m")->tablets[1], 4) < 0 ? 4 : 1);
+    struct command drain = {.type = COMMAND_NODE_DRAIN, .node = {2, 0, true}};
+    assert_int_equal(state_builder_apply(b, &drain), 0);
+    state_builder_members(b, 7, 7);
+    struct command drop = {.type = COMMAND_NODE_DROP,
+                           .node = {7, state_builder_epoch(b, 7), false}};
+    assert_int_equal(state_builder_apply(b, &drop), 0);
+}
+
 static void check_log(void (*told)(struct state_builder *), const char *file)
 {
     static uint8_t bytes[FILE_MAX];
@@ -199,6 +237,7 @@ static void test_an_old_log_gives_the_state_that_it_gave(void **unused)
     check_log(tell_of_statements, "commands-v1-statements.bin");
     check_log(tell_coordinators, "commands-v1-coordinators.bin");
     check_log(tell_of_losses, "commands-v1-losses.bin");
+    check_log(tell_moves, "commands-v1-moves.bin");
 }
 
 /* Formats before the fifth knew no chains of versions. */
@@ -211,9 +250,9 @@ static void forget_chains(struct state *state)
     }
 }
 
-/* writes: the file is of the format that is written today. */
-static void check_snapshot(void (*told)(struct state_builder *), const char *file, bool writes)
+static void check_snapshot(void (*told)(struct state_builder *), const char *file, int format)
 {
+    bool writes = format == FORMAT_TODAY;
     static uint8_t bytes[FILE_MAX];
     struct state_builder b;
     told(&b);
@@ -226,7 +265,7 @@ static void check_snapshot(void (*told)(struct state_builder *), const char *fil
     assert_int_equal(state_init(&state), 0);
     assert_int_equal(state_decode(&state, snapshot, &msg), 0);
     state_builder_check(&state);
-    if (!writes)
+    if (format < FORMAT_CHAINS)
         forget_chains(&b.state);
     assert_int_equal(state_hash(&state), state_hash(&b.state));
     state_close(&state);
@@ -237,11 +276,12 @@ static void check_snapshot(void (*told)(struct state_builder *), const char *fil
 static void test_old_snapshots_open_to_the_same_state(void **unused)
 {
     (void)unused;
-    check_snapshot(tell, "snapshot-v1.bin", false);
-    check_snapshot(tell_more, "snapshot-v2.bin", false);
-    check_snapshot(tell_of_statements, "snapshot-v3.bin", false);
-    check_snapshot(tell_coordinators, "snapshot-v4.bin", false);
-    check_snapshot(tell_of_losses, "snapshot-v5.bin", true);
+    check_snapshot(tell, "snapshot-v1.bin", 1);
+    check_snapshot(tell_more, "snapshot-v2.bin", 2);
+    check_snapshot(tell_of_statements, "snapshot-v3.bin", 3);
+    check_snapshot(tell_coordinators, "snapshot-v4.bin", 4);
+    check_snapshot(tell_of_losses, "snapshot-v5.bin", 5);
+    check_snapshot(tell_moves, "snapshot-v6.bin", 6);
 }
 
 int main(void)
