@@ -379,10 +379,15 @@ static void found(struct coordinator_client *c, unsigned leader)
     }
 }
 
-/* Which one an answer names, -1 if it is none that is known, or one that was silent a moment ago.
- */
-static int named(const struct coordinator_client *c, const struct msg_status_reply *status)
+/* Which one an answer names, -1 if it is none, or one that was silent a moment ago. A leader that
+ * came after this node's list was written is learned from it. */
+static int named(struct coordinator_client *c, const struct msg_status_reply *status)
 {
+    char address[1][ADDRESS_BYTES];
+
+    memcpy(address[0], status->leader_rpc, sizeof address[0]);
+    if (address[0][0] != '\0')
+        coordinator_client_learn(c, (const char(*)[ADDRESS_BYTES])address, 1);
     for (unsigned i = 0; i < c->count; i++)
         if (i != c->asking && strcmp(rpc_client_address(c->peers[i]), status->leader_rpc) == 0)
             return loop_now_ms(c->loop) >= c->silent_until_ms[i] ? (int)i : -1;

@@ -163,6 +163,30 @@ static void test_the_leader_is_found_among_three(void **state)
     assert_true(atomic_load(&f->coordinators[0].asked) >= 1);
 }
 
+static void open_with_two(void *data)
+{
+    struct fixture *f = data;
+    char addresses[128];
+
+    coordinator_client_close(f->client);
+    snprintf(addresses, sizeof addresses, "%s,%s", f->coordinators[0].address,
+             f->coordinators[1].address);
+    assert_int_equal(coordinator_client_open(f->thread.loop, addresses, FAKE_COORDINATOR_SECRET,
+                                             &f->client, NULL),
+                     0);
+}
+
+/* A node's options may be older than the coordinator that leads by now. */
+static void test_a_leader_that_is_on_no_list_is_learned_from_the_others(void **state)
+{
+    struct fixture *f = *state;
+
+    loop_thread_do(&f->thread, open_with_two, f);
+    all_follow(f, 2);
+    assert_int_equal(call(f, CALL_MS, 0), 0);
+    assert_int_equal(atomic_load(&f->coordinators[2].calls), 1);
+}
+
 static void test_many_calls_share_one_search(void **state)
 {
     struct fixture *f = *state;
@@ -540,6 +564,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(test_the_leader_is_found_among_three),
+        TEST(test_a_leader_that_is_on_no_list_is_learned_from_the_others),
         TEST(test_many_calls_share_one_search),
         TEST(test_a_leader_that_steps_down_is_followed_to_the_next),
         TEST(test_a_leader_that_does_not_know_itself_by_our_address_is_found),
