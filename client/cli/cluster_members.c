@@ -28,7 +28,7 @@ static int open_client(const struct cluster *cluster, const struct cluster_node 
         struct client_options options = {
             .url = url, .user = "root", .password = password, .timeout_ms = CLUSTER_MEMBER_MS};
 
-        if (!node->is_coordinator || node == but || !cluster_node_runs(cluster, node))
+        if (&cluster->nodes[i] == but || !node->is_coordinator || !cluster_node_runs(cluster, node))
             continue;
         cluster_dir_option(cluster, node, "root_password", password);
         snprintf(url, sizeof url, "127.0.0.1:%u", node->http_port);
