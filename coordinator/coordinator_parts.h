@@ -3,6 +3,7 @@
 #ifndef TG_COORDINATOR_COORDINATOR_PARTS_H
 #define TG_COORDINATOR_COORDINATOR_PARTS_H
 
+#include "common/base/clock_watch.h"
 #include "coordinator/api/api.h"
 #include "coordinator/cluster/peer_watch.h"
 #include "coordinator/cluster/rpc_participants.h"
@@ -59,8 +60,11 @@ struct coordinator {
     struct loop_timer *sweep;
     struct consensus_request init; /* CLUSTER_INIT under way */
     bool init_under_way;
+    struct consensus_request limits; /* SET_LIMITS under way */
+    bool limits_under_way;
     uint64_t leader_seen; /* what was logged last */
     uint64_t alive_seen;  /* bit per index of members */
+    struct clock_watch clock_watch;
 
     bool stopping;
     unsigned stop_waits; /* for the HTTP server and the hand-over */

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "common/base/clock_watch.h"
 #include "common/base/log.h"
 #include "common/base/metrics.h"
 #include "common/base/random.h"
@@ -40,6 +41,44 @@ static void form_cluster(struct coordinator *c)
     consensus_propose(c->dispatch.consensus, &command, &c->init);
 }
 
+static void limits_ended(struct consensus_request *request, int err,
+                         const struct apply_result *result)
+{
+    struct coordinator *c = request->data;
+
+    (void)err;
+    (void)result;
+    c->limits_under_way = false;
+}
+
+/* What the leader's options say and the state does not. */
+static void set_limits(struct coordinator *c)
+{
+    const struct state_limits *now = &consensus_state(c->dispatch.consensus)->limits;
+    struct command command = {
+        .type = COMMAND_SET_LIMITS,
+        .limits.limits = {
+            .running_txns_per_db_max = (uint32_t)c->options->max_running_txn_num_per_db,
+            .unpublished_per_table_max = (uint32_t)c->options->max_unpublished_per_table,
+            .label_memory_max = c->options->label_memory_max}};
+    const struct limits *wanted = &command.limits.limits;
+
+    if (c->limits_under_way ||
+        (now->running_txns_per_db_max == wanted->running_txns_per_db_max &&
+         now->unpublished_per_table_max == wanted->unpublished_per_table_max &&
+         now->label_memory_max == wanted->label_memory_max))
+        return;
+    log_info("coordinator",
+             "limits max_running_txn_num_per_db=%u max_unpublished_per_table=%u "
+             "label_memory_max=%" PRIu64,
+             wanted->running_txns_per_db_max, wanted->unpublished_per_table_max,
+             wanted->label_memory_max);
+    c->limits_under_way = true;
+    c->limits.done = limits_ended;
+    c->limits.data = c;
+    consensus_propose(c->dispatch.consensus, &command, &c->limits);
+}
+
 void coordinator_watch_leadership(void *data, bool leads)
 {
     struct coordinator *c = data;
@@ -56,6 +95,7 @@ void coordinator_watch_leadership(void *data, bool leads)
         health_reset(&c->health, clock_monotonic_ms(c->dispatch.clock));
         c->alive_seen = UINT64_MAX;
         form_cluster(c);
+        set_limits(c);
         publish_daemon_run(c->publisher);
         return;
     }
@@ -128,15 +168,27 @@ void coordinator_watch_tick(void *data)
     log_leader(c);
 }
 
+static void look_at_clock(struct coordinator *c)
+{
+    int64_t jump = clock_watch_look(&c->clock_watch, clock_wall_us(c->dispatch.clock),
+                                    clock_monotonic_us(c->dispatch.clock));
+
+    if (jump != 0)
+        log_warn("coordinator", "clock jumped ms=%" PRId64, jump / 1000);
+}
+
 void coordinator_watch_sweep(void *data)
 {
     struct coordinator *c = data;
 
+    if (c->dispatch.clock != NULL)
+        look_at_clock(c);
     if (!consensus_is_leader(c->dispatch.consensus))
         return;
     sweep_daemon_run(c->sweeper);
     log_participants(c);
     form_cluster(c);
+    set_limits(c);
 }
 
 /* ---- metrics ---- */
@@ -144,6 +196,11 @@ void coordinator_watch_sweep(void *data)
 static void set(const char *name, const char *help, uint64_t value)
 {
     metric_set(metric_gauge(name, help, NULL, 0), (int64_t)value);
+}
+
+static void set_count(const char *name, const char *help, uint64_t value)
+{
+    metric_set_count(metric_counter(name, help, NULL, 0), value);
 }
 
 void coordinator_watch_metrics(void *data)
@@ -158,15 +215,16 @@ void coordinator_watch_metrics(void *data)
     set("tidegate_raft_term", "raft term", raft.term);
     set("tidegate_raft_applied_index", "last applied entry", raft.applied_index);
     set("tidegate_raft_last_index", "last entry of the log", raft.last_index);
-    set("tidegate_raft_times_led", "leaderships since the start", raft.times_led);
-    set("tidegate_raft_batches_proposed", "entries proposed since the start",
-        raft.batches_proposed);
-    set("tidegate_raft_commands_proposed", "commands proposed since the start",
-        raft.commands_proposed);
-    set("tidegate_raft_bytes_proposed", "bytes proposed since the start", raft.bytes_proposed);
-    set("tidegate_raft_snapshots_taken", "snapshots since the start", raft.snapshots_taken);
-    set("tidegate_raft_links_refused", "links refused since the start", raft.links_refused);
-    set("tidegate_raft_stalls", "turns of the loop later than a heartbeat", raft.stalls);
+    set_count("tidegate_raft_times_led", "leaderships since the start", raft.times_led);
+    set_count("tidegate_raft_batches_proposed", "entries proposed since the start",
+              raft.batches_proposed);
+    set_count("tidegate_raft_commands_proposed", "commands proposed since the start",
+              raft.commands_proposed);
+    set_count("tidegate_raft_bytes_proposed", "bytes proposed since the start",
+              raft.bytes_proposed);
+    set_count("tidegate_raft_snapshots_taken", "snapshots since the start", raft.snapshots_taken);
+    set_count("tidegate_raft_links_refused", "links refused since the start", raft.links_refused);
+    set_count("tidegate_raft_stalls", "turns of the loop later than a heartbeat", raft.stalls);
     set("tidegate_disk_free_bytes", "free space for the log", raft.disk_free_bytes);
     set("tidegate_transactions_open", "PREPARE and PRECOMMITTED transactions",
         state->txns.open.count);
@@ -180,7 +238,13 @@ void coordinator_watch_metrics(void *data)
         state->catalog.behind_count);
     set("tidegate_clones", "clones ordered and not ended, on the leader",
         c->repairer != NULL ? repair_daemon_active(c->repairer) : 0);
+    set_count("tidegate_clock_jumps_total", "jumps of this machine's wall clock",
+              c->clock_watch.jumps);
+    uint64_t wall = clock_wall_us(c->dispatch.clock);
+    set("tidegate_clock_behind_us", "by how much the last stamp is later than the wall clock",
+        state->stamp_us > wall ? state->stamp_us - wall : 0);
     set("tidegate_participants", "registered participants", state->members.count);
     set("tidegate_http_connections", "open HTTP connections", http_server_connections(c->http));
-    set("tidegate_rpc_bad_frames", "frames refused since the start", rpc_server_bad_frames(c->rpc));
+    set_count("tidegate_rpc_bad_frames", "frames refused since the start",
+              rpc_server_bad_frames(c->rpc));
 }

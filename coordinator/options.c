@@ -98,6 +98,18 @@ const struct config_option coordinator_option_table[] = {
            "Seconds after which one good replica of each tablet suffices to make a committed "
            "transaction visible.",
            NULL),
+    NUMBER(max_running_txn_num_per_db, 1, UINT32_MAX, "10000",
+           "Transactions of a database that may be unfinished at once; the leader's value holds.",
+           NULL),
+    NUMBER(max_unpublished_per_table, 1, UINT32_MAX, "1000",
+           "Committed transactions of a table that may wait to become visible; the leader's value "
+           "holds.",
+           NULL),
+    BYTES(
+        label_memory_max, 64 * 1024, 64 * GIB, "256m",
+        "Memory for labels of finished transactions, beyond which none begins; the leader's value "
+        "holds.",
+        NULL),
 
     BYTES(snapshot_bytes, 64 * 1024, 16 * GIB, "32m", "Bytes of log between two snapshots.",
           "Storage"),

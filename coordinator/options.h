@@ -40,6 +40,9 @@ struct coordinator_options {
     uint64_t label_keep_s;
     uint64_t commit_visible_wait_ms;
     uint64_t publish_wait_s;
+    uint64_t max_running_txn_num_per_db;
+    uint64_t max_unpublished_per_table;
+    uint64_t label_memory_max;
 
     uint64_t snapshot_bytes;
     uint64_t disk_reserve_bytes;

@@ -29,7 +29,9 @@ struct participant_options {
 
     uint64_t loads_max;
     uint64_t load_memory_bytes;
-    uint64_t body_bytes_max;
+    uint64_t loads_memory_bytes;
+    uint64_t streaming_load_max_mb;
+    uint64_t streaming_load_json_max_mb;
     uint64_t publish_timeout_ms;
     uint64_t commit_visible_wait_ms;
 

@@ -7,16 +7,19 @@
  * the store. */
 #include "participant/participant.h"
 
+#include <inttypes.h>
 #include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base/clock_watch.h"
 #include "common/base/log.h"
 #include "common/base/metrics.h"
 #include "common/base/random.h"
 #include "participant/api/api.h"
 #include "participant/api/rpc_handlers.h"
+#include "participant/ingest/load_memory.h"
 #include "participant/known_coordinators.h"
 #include "participant/link/live_requests.h"
 #include "participant/link/membership.h"
@@ -24,7 +27,7 @@
 #include "participant/store/rowset_drop.h"
 #include "participant/store/rowset_store.h"
 
-enum { EXIT_FENCED = 3, HTTP_GRACE_MS = 4000, RPC_CONNECTIONS_MAX = 1024 };
+enum { EXIT_FENCED = 3, HTTP_GRACE_MS = 4000, RPC_CONNECTIONS_MAX = 1024, CLOCK_LOOK_MS = 1000 };
 
 struct participant {
     const struct participant_options *options;
@@ -46,6 +49,9 @@ struct participant {
     struct rpc_server *rpc;
     struct http_server *http;
     struct api api;
+    struct clock_watch clock_watch;
+    struct loop_timer *clock_timer;
+    uint32_t staged; /* transactions in the last heartbeat's list */
     struct loop_work closing;
     bool stopping;
     int status;
@@ -101,6 +107,7 @@ static int fill_heartbeat(void *data, struct msg_heartbeat *message)
                            &message->staged_count);
     if (err != 0)
         return err;
+    p->staged = message->staged_count;
     p->staged_after = message->staged_count == HEARTBEAT_STAGED_MAX
                           ? message->staged[message->staged_count - 1]
                           : 0;
@@ -144,6 +151,18 @@ static void fenced(void *data, int err, const char *sentence)
     p->status = EXIT_FENCED;
     p->api.joined = false;
     stop(p);
+}
+
+/* Nothing here depends on the wall clock but what people read: they are told when it jumps. */
+static void look_at_clock(void *data)
+{
+    struct participant *p = data;
+    struct clock *clock = clock_system();
+    int64_t jump =
+        clock_watch_look(&p->clock_watch, clock_wall_us(clock), clock_monotonic_us(clock));
+
+    if (jump != 0)
+        log_warn("participant", "clock jumped ms=%" PRId64, jump / 1000);
 }
 
 /* ---- opening ---- */
@@ -226,7 +245,9 @@ static int open_load(struct participant *p, struct tg_errmsg *msg)
         .error_log_dir = dir,
         .loads_max = p->options->loads_max,
         .load_memory_bytes = p->options->load_memory_bytes,
-        .body_bytes_max = p->options->body_bytes_max,
+        .loads_memory_bytes = p->options->loads_memory_bytes,
+        .body_bytes_max = p->options->streaming_load_max_mb << 20,
+        .json_body_bytes_max = p->options->streaming_load_json_max_mb << 20,
         .publish_timeout_ms = p->options->publish_timeout_ms,
         .commit_visible_wait_ms = p->options->commit_visible_wait_ms,
     };
@@ -242,12 +263,29 @@ static void refresh_metrics(void *data)
 
     metric_set(metric_gauge("tidegate_http_connections", "open HTTP connections", NULL, 0),
                (int64_t)http_server_connections(p->http));
-    metric_set(metric_gauge("tidegate_rpc_bad_frames", "frames refused since the start", NULL, 0),
-               (int64_t)rpc_server_bad_frames(p->rpc));
-    metric_set(metric_gauge("tidegate_clone_rounds", "clones that ended well", NULL, 0),
-               (int64_t)cloner_rounds(p->cloner));
-    metric_set(metric_gauge("tidegate_clone_bytes", "bytes fetched by clones", NULL, 0),
-               (int64_t)cloner_bytes(p->cloner));
+    metric_set_count(metric_counter("tidegate_rpc_bad_frames", "frames refused", NULL, 0),
+                     rpc_server_bad_frames(p->rpc));
+    metric_set_count(metric_counter("tidegate_clone_rounds", "clones that ended well", NULL, 0),
+                     cloner_rounds(p->cloner));
+    metric_set_count(metric_counter("tidegate_clone_bytes", "bytes fetched by clones", NULL, 0),
+                     cloner_bytes(p->cloner));
+    struct load_memory *memory = api_load_memory(p->api.load);
+    metric_set(metric_gauge("tidegate_loads_memory_bytes", "memory that loads hold", NULL, 0),
+               (int64_t)atomic_load(&memory->used));
+    metric_set_count(metric_counter("tidegate_loads_memory_refused_total",
+                                    "loads refused because their memory was used up", NULL, 0),
+                     atomic_load(&memory->refused));
+    uint64_t open_rowsets;
+    uint64_t open_bytes;
+    rowset_store_open_count(p->store, &open_rowsets, &open_bytes);
+    metric_set(metric_gauge("tidegate_rowsets_open", "rowsets being written", NULL, 0),
+               (int64_t)open_rowsets);
+    metric_set(metric_gauge("tidegate_staged_transactions",
+                            "transactions with staged rowsets, in the last heartbeat", NULL, 0),
+               p->staged);
+    metric_set_count(
+        metric_counter("tidegate_clock_jumps_total", "jumps of this machine's wall clock", NULL, 0),
+        p->clock_watch.jumps);
     metric_set(metric_gauge("tidegate_joined", "1 while this node serves its cluster", NULL, 0),
                p->api.joined);
 }
@@ -385,6 +423,9 @@ static void stop(void *data)
     if (p->stopping)
         return;
     p->stopping = true;
+    if (p->clock_timer != NULL)
+        loop_timer_close(p->clock_timer);
+    p->clock_timer = NULL;
     log_info("participant", "stopping");
     live_requests_stop_all(p->requests);
     http_server_close(p->http, HTTP_GRACE_MS, http_closed, p);
@@ -438,6 +479,9 @@ int participant_run(const struct participant_options *options)
                   log_quote(msg.text));
         return 1; /* the process ends: nothing was served, nothing is half-written */
     }
+    p.clock_timer = loop_timer_open(p.loop, look_at_clock, &p);
+    if (p.clock_timer != NULL)
+        loop_timer_start(p.clock_timer, CLOCK_LOOK_MS, CLOCK_LOOK_MS);
     membership_start(p.membership);
     loop_run(p.loop);
     close_rest(&p);

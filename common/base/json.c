@@ -40,6 +40,11 @@ void json_pool_close(struct json_pool *pool)
     free(pool);
 }
 
+size_t json_pool_bytes(const struct json_pool *pool)
+{
+    return pool->size;
+}
+
 /* Room for the worst document of this length. 0 or TG_NOMEM. */
 static int pool_grow(struct json_pool *pool, size_t len)
 {

@@ -28,6 +28,8 @@ struct json_value; /* a place in a document: valid while the document is open */
 struct json_pool;
 struct json_pool *json_pool_open(void);
 void json_pool_close(struct json_pool *pool);
+/* Bytes that it holds; a document too large for a pool has more of its own. */
+size_t json_pool_bytes(const struct json_pool *pool);
 
 /* Parses one whole document (strict JSON, UTF-8 checked, numbers kept raw). The text may go away
  * afterwards. Returns 0, TG_SYNTAX with byte position and reason in msg, TG_NOMEM. A document taken

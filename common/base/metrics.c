@@ -151,6 +151,11 @@ void metric_add(struct metric *metric, uint64_t n)
     atomic_fetch_add_explicit(&metric->value, (int64_t)n, memory_order_relaxed);
 }
 
+void metric_set_count(struct metric *metric, uint64_t n)
+{
+    atomic_store_explicit(&metric->value, (int64_t)n, memory_order_relaxed);
+}
+
 void metric_set(struct metric *metric, int64_t value)
 {
     atomic_store_explicit(&metric->value, value, memory_order_relaxed);

@@ -47,7 +47,9 @@ struct metric *metric_histogram(const char *name, const char *help,
                                 const struct metric_buckets *buckets,
                                 const struct metric_label *labels, size_t label_count);
 
-void metric_add(struct metric *metric, uint64_t n);         /* counter */
+void metric_add(struct metric *metric, uint64_t n); /* counter */
+/* Counter, to what somebody else has counted since the start. */
+void metric_set_count(struct metric *metric, uint64_t n);
 void metric_set(struct metric *metric, int64_t value);      /* gauge */
 void metric_shift(struct metric *metric, int64_t by);       /* gauge, by a difference */
 void metric_observe(struct metric *metric, uint64_t value); /* histogram */

@@ -44,6 +44,9 @@ int msg_txn_begin_decode(struct slice head, struct msg_txn_begin *message)
     return cursor_finish(&cursor);
 }
 
+/* The transaction's label in front of the plan. */
+enum { BEGIN_LABEL_FIELDS = 1 };
+
 void msg_txn_begin_reply_init(struct msg_txn_begin_reply *reply)
 {
     memset(reply, 0, sizeof *reply);
@@ -52,7 +55,7 @@ void msg_txn_begin_reply_init(struct msg_txn_begin_reply *reply)
 
 void msg_txn_begin_reply_encode(const struct msg_txn_begin_reply *reply, struct buf *out)
 {
-    codec_begin(out, BEGIN_REPLY_FIELDS);
+    codec_begin(out, BEGIN_REPLY_FIELDS + BEGIN_LABEL_FIELDS);
     mp_uint(out, reply->txn);
     mp_uint(out, (uint64_t)reply->state);
     mp_uint(out, reply->rowset);
@@ -61,6 +64,7 @@ void msg_txn_begin_reply_encode(const struct msg_txn_begin_reply *reply, struct 
     mp_uint(out, reply->placement_epoch);
     mp_uint(out, reply->timeout_ms);
     mp_bool(out, reply->write_all);
+    mp_str(out, reply->label);
     /* A refusal (the label is used) has no plan, so no schema either. */
     if (reply->schema.column_count == 0)
         mp_nil(out);
@@ -117,7 +121,7 @@ int msg_txn_begin_reply_decode(struct slice head, struct msg_txn_begin_reply *re
 {
     struct cursor cursor;
     msg_txn_begin_reply_init(reply);
-    codec_open(&cursor, head, BEGIN_REPLY_FIELDS);
+    codec_open(&cursor, head, BEGIN_REPLY_FIELDS + BEGIN_LABEL_FIELDS);
     reply->txn = mp_read_uint(&cursor);
     reply->state = (enum txn_state)mp_read_uint_max(&cursor, TXN_PRECOMMITTED);
     reply->rowset = mp_read_uint(&cursor);
@@ -126,6 +130,7 @@ int msg_txn_begin_reply_decode(struct slice head, struct msg_txn_begin_reply *re
     reply->placement_epoch = mp_read_uint(&cursor);
     reply->timeout_ms = mp_read_uint(&cursor);
     reply->write_all = mp_read_bool(&cursor);
+    mp_read_cstr(&cursor, reply->label, sizeof reply->label);
     if (cursor.err == 0 && !mp_read_nil(&cursor)) {
         int err = schema_decode(&cursor, &reply->schema);
         if (err != 0)

@@ -52,6 +52,7 @@ struct msg_txn_begin_reply {
     uint64_t placement_epoch;
     uint64_t timeout_ms;              /* of the transaction, from its begin */
     bool write_all;                   /* write_quorum = all */
+    char label[LABEL_BYTES];          /* the transaction's */
     struct schema schema;             /* owned */
     uint32_t bucket_count;            /* tablets[i] is bucket i */
     struct load_plan_tablet *tablets; /* owned */

@@ -273,6 +273,12 @@ void command_encode(const struct command *command, struct buf *out)
     case COMMAND_TXN_BEGIN:
         encode_begin(&command->begin, out);
         return;
+    case COMMAND_SET_LIMITS:
+        mp_array(out, 3);
+        mp_uint(out, command->limits.limits.running_txns_per_db_max);
+        mp_uint(out, command->limits.limits.unpublished_per_table_max);
+        mp_uint(out, command->limits.limits.label_memory_max);
+        return;
     case COMMAND_LOAD_START:
         encode_load_start(&command->load_start, out);
         return;

@@ -21,6 +21,13 @@
 
 enum { COMMAND_FORMAT = 1, BATCH_COMMANDS_MAX = 4096, BATCH_BYTES_MAX = 256 * 1024 };
 
+/* Limits of which clusters may want others: the leader's options, made equal on all by the log. */
+struct limits {
+    uint32_t running_txns_per_db_max;   /* PREPARE + PRECOMMITTED + COMMITTED: 10 000 */
+    uint32_t unpublished_per_table_max; /* 1 000: rule 16 */
+    uint64_t label_memory_max;          /* bytes of finished transactions' records: 256 MiB */
+};
+
 enum command_type {
     /* The first leader's first command: the cluster's uuid; later ones change nothing. */
     COMMAND_CLUSTER_INIT = 1,
@@ -40,6 +47,7 @@ enum command_type {
     COMMAND_TXN_VISIBLE = 27,
     COMMAND_TXN_CONFIRM = 28,    /* stragglers that bound after VISIBLE */
     COMMAND_REPLICA_BEHIND = 29, /* a replica said that it lacks what it should have */
+    COMMAND_SET_LIMITS = 70,     /* struct limits */
     COMMAND_FORGET = 30,         /* finished transactions past their keep time go */
     COMMAND_REPLICA_LACKS = 31,  /* the same as BEHIND, by the version: data that was bound is
                                     damaged or gone */
@@ -197,6 +205,10 @@ struct command_cluster_init {
     char uuid[UUID_BYTES];
 };
 
+struct command_limits {
+    struct limits limits;
+};
+
 struct command {
     enum command_type type;
     union {
@@ -210,6 +222,7 @@ struct command {
         struct command_load_failed load_failed;
         struct command_finish finish;
         struct command_visible visible;
+        struct command_limits limits;
         struct command_behind behind;
         struct command_replica replica;
         struct command_proven proven;

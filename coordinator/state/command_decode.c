@@ -109,6 +109,14 @@ static void decode_begin(struct cursor *cursor, struct command_begin *command)
     command->timeout_ms = mp_read_uint(cursor);
 }
 
+static void decode_limits(struct cursor *cursor, struct limits *limits)
+{
+    mp_expect_array(cursor, 3);
+    limits->running_txns_per_db_max = (uint32_t)mp_read_uint_max(cursor, UINT32_MAX);
+    limits->unpublished_per_table_max = (uint32_t)mp_read_uint_max(cursor, UINT32_MAX);
+    limits->label_memory_max = mp_read_uint(cursor);
+}
+
 static void decode_load_start(struct cursor *cursor, struct command_load_start *command)
 {
     mp_expect_array(cursor, 6);
@@ -288,6 +296,9 @@ static void decode_fields(struct cursor *cursor, struct command *command)
         return;
     case COMMAND_TXN_BEGIN:
         decode_begin(cursor, &command->begin);
+        return;
+    case COMMAND_SET_LIMITS:
+        decode_limits(cursor, &command->limits.limits);
         return;
     case COMMAND_LOAD_START:
         decode_load_start(cursor, &command->load_start);

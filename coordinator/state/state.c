@@ -126,6 +126,17 @@ static bool was_done(const struct state *state, const struct request_key *key,
     return true;
 }
 
+static int set_limits(struct state *state, const struct limits *limits, struct apply_result *result)
+{
+    if (limits->running_txns_per_db_max == 0 || limits->unpublished_per_table_max == 0 ||
+        limits->label_memory_max == 0)
+        return tg_fail(&result->msg, TG_INVALID, "a limit of 0 would end all work");
+    state->limits.running_txns_per_db_max = limits->running_txns_per_db_max;
+    state->limits.unpublished_per_table_max = limits->unpublished_per_table_max;
+    state->limits.label_memory_max = limits->label_memory_max;
+    return 0;
+}
+
 static int apply(struct state *state, const struct command *command, struct apply_result *result)
 {
     switch (command->type) {
@@ -147,6 +158,8 @@ static int apply(struct state *state, const struct command *command, struct appl
         return txn_truncate(state, &command->name, result);
     case COMMAND_TXN_BEGIN:
         return txn_begin(state, &command->begin, result);
+    case COMMAND_SET_LIMITS:
+        return set_limits(state, &command->limits.limits, result);
     case COMMAND_LOAD_START:
         return txn_load_start(state, &command->load_start, result);
     case COMMAND_LOAD_DONE:

@@ -17,15 +17,15 @@
 #include "coordinator/state/statements.h"
 #include "coordinator/state/txn_table.h"
 
-/* Limits that apply decides by: data, equal on every coordinator (a later command may change them).
- */
+/* Limits that apply decides by: data, equal on every coordinator. Those of struct limits are changed
+ * by COMMAND_SET_LIMITS. */
 struct state_limits {
-    uint32_t running_txns_per_db_max;   /* PREPARE + PRECOMMITTED + COMMITTED: 10 000 */
-    uint32_t unpublished_per_table_max; /* 1 000: rule 16 */
-    uint64_t label_memory_max;          /* bytes of finished transactions' records: 256 MiB */
-    uint64_t label_keep_ms;             /* 12 h of elapsed time */
-    uint64_t precommit_timeout_ms;      /* 3 600 000 */
-    uint64_t prepare_timeout_ms;        /* default for begin without timeout: 259 200 000 */
+    uint32_t running_txns_per_db_max;
+    uint32_t unpublished_per_table_max;
+    uint64_t label_memory_max;
+    uint64_t label_keep_ms;        /* 12 h of elapsed time */
+    uint64_t precommit_timeout_ms; /* 3 600 000 */
+    uint64_t prepare_timeout_ms;   /* default for begin without timeout: 259 200 000 */
 };
 
 struct state {

@@ -67,6 +67,7 @@ int txn_plan_fill(const struct state *state, const struct txn *txn, rowset_id ro
     reply->placement_epoch = load->placement_epoch;
     reply->timeout_ms = txn->timeout_ms;
     reply->write_all = table->write_all;
+    snprintf(reply->label, sizeof reply->label, "%s", txn->label != NULL ? txn->label : "");
     int err = schema_copy(&table->schema, &reply->schema);
     return err != 0 ? err : fill_tablets(state, table, reply);
 }

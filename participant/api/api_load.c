@@ -35,8 +35,7 @@ int api_load_authenticate(const struct api_load *api, const struct http_request 
                    basic.user, request->peer, basic.password[0] != 0 ? "YES" : "NO");
 }
 
-static int check_framing(const struct api_load *api, const struct http_request *request,
-                         struct tg_errmsg *msg)
+static int check_framing(const struct http_request *request, struct tg_errmsg *msg)
 {
     if (request->framing == HTTP_BODY_NONE)
         return tg_fail(msg, TG_INVALID,
@@ -45,11 +44,28 @@ static int check_framing(const struct api_load *api, const struct http_request *
     if (request->framing == HTTP_BODY_BOTH)
         return tg_fail(msg, TG_INVALID,
                        INVALID "please do not set both content_length and transfer-encoding");
-    if (request->framing == HTTP_BODY_LENGTH &&
-        request->content_length > api->options.body_bytes_max)
-        return tg_fail(msg, TG_TOO_LARGE, "[INTERNAL_ERROR]body exceed max size: %llu, data: %llu",
-                       (unsigned long long)api->options.body_bytes_max,
-                       (unsigned long long)request->content_length);
+    return 0;
+}
+
+/* Doris's sentences. A body without a length is measured as it comes. */
+static int check_length(const struct api_load *api, const struct http_request *request,
+                        const struct load_options *options, struct tg_errmsg *msg)
+{
+    bool document = options->format == LOAD_JSON && !options->by_line &&
+                    (!options->strip_outer_array || options->has_json_root);
+
+    if (request->framing != HTTP_BODY_LENGTH)
+        return 0;
+    if (document && request->content_length > api->options.json_body_bytes_max)
+        return tg_fail(msg, TG_TOO_LARGE,
+                       "[E-217]json body size %llu exceed BE's conf `streaming_load_json_max_mb` "
+                       "%llu. increase it if you are sure this load is reasonable",
+                       (unsigned long long)request->content_length,
+                       (unsigned long long)api->options.json_body_bytes_max);
+    if (request->content_length > api->options.body_bytes_max)
+        return tg_fail(msg, TG_TOO_LARGE, LOAD_TOO_LARGE,
+                       (unsigned long long)request->content_length,
+                       (unsigned long long)api->options.body_bytes_max);
     return 0;
 }
 
@@ -95,7 +111,9 @@ void api_load_stream_load(struct api_load *api, struct http_exchange *exchange,
         load_options_parse(lookup, (void *)(uintptr_t)http, label, &head.options, &msg);
     int err = api_load_authenticate(api, http, head.user, &first);
     if (err == 0)
-        err = check_framing(api, http, &first);
+        err = check_framing(http, &first);
+    if (err == 0 && bad_headers == 0)
+        err = check_length(api, http, &head.options, &first);
     if (err == 0 && bad_headers != 0)
         first = msg;
     if (err != 0 || bad_headers != 0) {
@@ -136,6 +154,7 @@ int api_load_open(const struct api_load_options *options, struct api_load **api,
                                               .errors = a->errors,
                                               .memory_bytes = options->load_memory_bytes,
                                               .memory_total_bytes = 2 * options->load_memory_bytes,
+                                              .memory.limit = options->loads_memory_bytes,
                                               .body_bytes_max = options->body_bytes_max,
                                               .publish_wait_ms = options->publish_timeout_ms};
     *api = a;
@@ -157,6 +176,11 @@ void api_load_close(struct api_load *api)
     pthread_cond_destroy(&api->ended);
     pthread_mutex_destroy(&api->lock);
     free(api);
+}
+
+struct load_memory *api_load_memory(struct api_load *api)
+{
+    return &api->context.memory;
 }
 
 void api_load_set_address(struct api_load *api, const char *address)

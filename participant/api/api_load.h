@@ -21,6 +21,7 @@
 #include "participant/store/store.h"
 
 struct api_load;
+struct load_memory;
 
 /* All pointers must outlive the api_load. */
 struct api_load_options {
@@ -33,10 +34,12 @@ struct api_load_options {
     struct live_requests *requests;
     const struct node_identity *identity;
     const char *root_password;
-    const char *error_log_dir;  /* made if it is not there: DATA/error_log */
-    uint64_t loads_max;         /* at once; further ones are refused */
-    uint64_t load_memory_bytes; /* of one load */
+    const char *error_log_dir;   /* made if it is not there: DATA/error_log */
+    uint64_t loads_max;          /* at once; further ones are refused */
+    uint64_t load_memory_bytes;  /* of one load, for rows */
+    uint64_t loads_memory_bytes; /* of all loads, for everything */
     uint64_t body_bytes_max;
+    uint64_t json_body_bytes_max;    /* where the body is one document */
     uint64_t publish_timeout_ms;     /* a load waits so long to become visible */
     uint64_t commit_visible_wait_ms; /* a 2PC commit likewise, before it says Success anyway */
 };
@@ -50,6 +53,9 @@ void api_load_close(struct api_load *api);
 /* "host:port" of this node's HTTP server as clients reach it, for ErrorURL; before it is set the
  * request's Host header serves. On the loop. */
 void api_load_set_address(struct api_load *api, const char *address);
+
+/* What the loads hold, for metrics. */
+struct load_memory *api_load_memory(struct api_load *api);
 
 /* Route handlers; they check credentials themselves and answer in their own words. */
 /* params: database, table. */

@@ -24,8 +24,11 @@ struct api_read {
     struct coordinator_client *coordinators;
     struct table_reader_context context;
     struct work_queue queue;
-    unsigned thread_count;
-    pthread_t *threads;
+    pthread_mutex_t lock;
+    pthread_cond_t ended; /* a thread */
+    unsigned threads_busy_max;
+    unsigned threads;
+    unsigned parked; /* of them, those that wait for their clients */
 };
 
 struct read_job {
@@ -33,19 +36,26 @@ struct read_job {
     struct read_stream *stream;
     struct read_request request;
     struct msg_read_point_reply point;
+    bool parked;
     struct loop_timer *timer; /* long poll: asks again */
     bool asking;              /* for its read point */
     uint64_t until_ms;
 };
 
-enum { POLL_MS = 100, PARAMETER_SHOWN_BYTES = 64 };
+enum {
+    POLL_MS = 100,
+    PARAMETER_SHOWN_BYTES = 64,
+    THREADS_FACTOR = 2, /* so many times scans_max threads, if most wait for their clients */
+    THREAD_STACK_BYTES = 1024 * 1024
+};
 
 static void release(struct api_read *api)
 {
     if (atomic_fetch_sub(&api->references, 1) != 1)
         return;
     work_queue_free(&api->queue);
-    free(api->threads);
+    pthread_cond_destroy(&api->ended);
+    pthread_mutex_destroy(&api->lock);
     free(api);
 }
 
@@ -86,14 +96,74 @@ static void run_job(struct read_job *job)
     free_job(job);
 }
 
+/* Whether the thread goes on; else it is not counted any more. With the lock held. */
+static bool stays(struct api_read *api)
+{
+    return api->threads - api->parked <= api->threads_busy_max;
+}
+
 static void *run(void *data)
 {
     struct api_read *api = data;
     void *job;
+    bool goes_on = true;
 
-    while (work_queue_pop(&api->queue, WORK_QUEUE_FOREVER, &job) == 0)
+    while (goes_on && work_queue_pop(&api->queue, WORK_QUEUE_FOREVER, &job) == 0) {
         run_job(job);
+        pthread_mutex_lock(&api->lock);
+        goes_on = stays(api);
+        if (!goes_on)
+            api->threads--;
+        pthread_mutex_unlock(&api->lock);
+    }
+    pthread_mutex_lock(&api->lock);
+    if (goes_on)
+        api->threads--;
+    pthread_cond_signal(&api->ended);
+    pthread_mutex_unlock(&api->lock);
+    release(api);
     return NULL;
+}
+
+/* With the lock held. */
+static bool add_thread(struct api_read *api)
+{
+    pthread_attr_t attributes;
+    pthread_t thread;
+
+    pthread_attr_init(&attributes);
+    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+    pthread_attr_setstacksize(&attributes, THREAD_STACK_BYTES);
+    atomic_fetch_add(&api->references, 1);
+    bool made = pthread_create(&thread, &attributes, run, api) == 0;
+    pthread_attr_destroy(&attributes);
+    if (made)
+        api->threads++;
+    else
+        atomic_fetch_sub(&api->references, 1); /* the caller has another */
+    return made;
+}
+
+/* A job's client takes nothing (or does again): another thread takes its place, while there may be
+ * more of them. True: there may not, and jobs are waiting. */
+static bool parks(void *data, bool parked)
+{
+    struct read_job *job = data;
+    struct api_read *api = job->api;
+
+    pthread_mutex_lock(&api->lock);
+    if (parked && !job->parked)
+        api->parked++;
+    else if (!parked && job->parked)
+        api->parked--;
+    job->parked = parked;
+    bool busy = api->threads - api->parked >= api->threads_busy_max;
+    bool full = api->threads >= THREADS_FACTOR * api->threads_busy_max;
+    bool waiting = work_queue_count(&api->queue) > 0;
+    if (parked && !busy && !full && !atomic_load(&api->closing))
+        full = !add_thread(api);
+    pthread_mutex_unlock(&api->lock);
+    return waiting && full;
 }
 
 /* ---- on the loop ---- */
@@ -110,16 +180,19 @@ int api_read_open(struct loop *loop, struct coordinator_client *coordinators,
     a->loop = loop;
     a->coordinators = coordinators;
     a->context = *context;
-    a->threads = calloc(threads, sizeof *a->threads);
-    if (a->threads == NULL || work_queue_init(&a->queue, READ_QUEUE_MAX) != 0) {
-        free(a->threads);
+    if (work_queue_init(&a->queue, READ_QUEUE_MAX) != 0) {
         free(a);
         return TG_NOMEM;
     }
-    while (a->thread_count < threads &&
-           pthread_create(&a->threads[a->thread_count], NULL, run, a) == 0)
-        a->thread_count++;
-    if (a->thread_count == 0) {
+    pthread_mutex_init(&a->lock, NULL);
+    pthread_cond_init(&a->ended, NULL);
+    a->threads_busy_max = threads;
+    pthread_mutex_lock(&a->lock);
+    while (a->threads < threads && add_thread(a))
+        ;
+    bool any = a->threads > 0;
+    pthread_mutex_unlock(&a->lock);
+    if (!any) {
         api_read_close(a);
         return TG_NOMEM;
     }
@@ -133,8 +206,10 @@ void api_read_close(struct api_read *api)
         return;
     atomic_store(&api->closing, true);
     work_queue_close(&api->queue);
-    for (unsigned i = 0; i < api->thread_count; i++)
-        pthread_join(api->threads[i], NULL);
+    pthread_mutex_lock(&api->lock);
+    while (api->threads > 0)
+        pthread_cond_wait(&api->ended, &api->lock);
+    pthread_mutex_unlock(&api->lock);
     release(api);
 }
 
@@ -186,6 +261,7 @@ static void hand_over(struct read_job *job)
         loop_timer_close(job->timer);
     job->timer = NULL;
     read_stream_on_gone(job->stream, NULL, NULL);
+    read_stream_on_park(job->stream, parks, job);
     if (work_queue_try_push(&job->api->queue, job) != 0)
         end_job(job, TG_BUSY, "too many reads are waiting");
 }

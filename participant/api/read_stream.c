@@ -34,6 +34,8 @@ struct read_stream {
     bool ended;                     /* the loop's: nothing comes behind held */
     void (*gone)(void *data);       /* the loop's */
     void *gone_data;
+    bool (*parks)(void *data, bool parked); /* the reader's */
+    void *park_data;
     char headers[HEADERS_BYTES];
     char content_type[CONTENT_TYPE_BYTES];
     atomic_bool stop;
@@ -233,15 +235,51 @@ static struct timespec in_ms(uint64_t ms)
     return at;
 }
 
+void read_stream_on_park(struct read_stream *stream, bool (*parks)(void *data, bool parked),
+                         void *data)
+{
+    stream->parks = parks;
+    stream->park_data = data;
+}
+
+/* With the lock held, but not while parks is called. False: the client stalls. */
+static bool wait_for_client(struct read_stream *s, size_t ahead_max, uint64_t stall_ms)
+{
+    uint64_t waited_ms = 0;
+    bool parked = false;
+    bool crowded = false;
+
+    while (s->ahead > ahead_max && !atomic_load(&s->stop) &&
+           waited_ms < (crowded && stall_ms > READ_CROWDED_MS ? READ_CROWDED_MS : stall_ms)) {
+        uint64_t left = stall_ms - waited_ms;
+        uint64_t slice = left < READ_PARK_MS ? left : READ_PARK_MS;
+        size_t before = s->ahead;
+        struct timespec until = in_ms(slice);
+        int waited = pthread_cond_timedwait(&s->moved, &s->lock, &until);
+        if (s->ahead < before)
+            waited_ms = 0;
+        else if (waited == ETIMEDOUT)
+            waited_ms += slice;
+        if (s->parks != NULL && waited == ETIMEDOUT && s->ahead > ahead_max) {
+            pthread_mutex_unlock(&s->lock);
+            crowded = s->parks(s->park_data, true);
+            pthread_mutex_lock(&s->lock);
+            parked = true;
+        }
+    }
+    bool moved_on = s->ahead <= ahead_max;
+    if (parked) {
+        pthread_mutex_unlock(&s->lock);
+        (void)s->parks(s->park_data, false);
+        pthread_mutex_lock(&s->lock);
+    }
+    return moved_on;
+}
+
 int read_stream_write(struct read_stream *s, struct buf *text, size_t ahead_max, uint64_t stall_ms)
 {
-    struct timespec until = in_ms(stall_ms);
-    int waited = 0;
-
     pthread_mutex_lock(&s->lock);
-    while (s->ahead > ahead_max && !atomic_load(&s->stop) && waited != ETIMEDOUT)
-        waited = pthread_cond_timedwait(&s->moved, &s->lock, &until);
-    bool stalls = s->ahead > ahead_max;
+    bool stalls = !wait_for_client(s, ahead_max, stall_ms);
     pthread_mutex_unlock(&s->lock);
     if (atomic_load(&s->stop))
         return TG_CANCELED;

@@ -14,7 +14,9 @@
 enum {
     READ_STREAM_BYTES = 256 * 1024,     /* handed to the loop at a time */
     READ_AHEAD_BYTES = 2 * 1024 * 1024, /* written ahead of a slow client */
-    READ_STALL_MS = 60000               /* a client that takes nothing for so long is given up */
+    READ_STALL_MS = 60000,  /* a client that takes nothing for so long is given up, … */
+    READ_CROWDED_MS = 2000, /* … or for so long where others wait for its place */
+    READ_PARK_MS = 100      /* who waits longer for its client does not count as busy */
 };
 
 struct read_stream;
@@ -29,6 +31,11 @@ void read_stream_on_gone(struct read_stream *stream, void (*gone)(void *data), v
 
 /* The reader's side. headers: lines for the answer's head; they count at the first piece. */
 void read_stream_headers(struct read_stream *stream, const char *content_type, const char *headers);
+/* parks is called on the reader's thread: with true when its client has taken nothing for
+ * READ_PARK_MS and then again every READ_PARK_MS, with false when it goes on. Returns whether others
+ * wait for the thread. Before the thread begins. */
+void read_stream_on_park(struct read_stream *stream, bool (*parks)(void *data, bool parked),
+                         void *data);
 /* Hands text over (emptied); waits while more than ahead_max bytes are ahead of the socket. 0,
  * TG_CANCELED (client gone), TG_TIMEOUT (client stalls). */
 int read_stream_write(struct read_stream *stream, struct buf *text, size_t ahead_max,

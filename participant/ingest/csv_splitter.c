@@ -158,6 +158,12 @@ int csv_splitter_room(struct csv_splitter *splitter, uint8_t **at, size_t *len)
     return 0;
 }
 
+size_t csv_splitter_memory(const struct csv_splitter *splitter)
+{
+    return data_bytes(splitter, splitter->capacity) + 2 * (size_t)splitter->positions * 4 +
+           splitter->row_capacity * sizeof *splitter->lines;
+}
+
 void csv_splitter_filled(struct csv_splitter *splitter, size_t n)
 {
     TG_CHECK(n <= splitter->capacity - splitter->len);

@@ -45,6 +45,7 @@ void csv_splitter_close(struct csv_splitter *splitter);
 
 /* Where bytes of the body go and how many have room there (0: split first). TG_NOMEM. */
 int csv_splitter_room(struct csv_splitter *splitter, uint8_t **at, size_t *len);
+size_t csv_splitter_memory(const struct csv_splitter *splitter);
 void csv_splitter_filled(struct csv_splitter *splitter, size_t n);
 
 /* Splits whole rows of what is here; final: no more bytes will come. Rows are valid until the next

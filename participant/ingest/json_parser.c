@@ -102,6 +102,14 @@ int json_parser_room(struct json_parser *parser, uint8_t **at, size_t *len)
     return 0;
 }
 
+size_t json_parser_memory(const struct json_parser *parser)
+{
+    size_t text = parser->capacity + PADDING;
+    /* A copy of the text and its values, about, where it is one document or a large row. */
+    bool large = parser->mode == DOCUMENT || parser->capacity > 2 * JSON_CHUNK_BYTES;
+    return text + json_pool_bytes(parser->pool) + (large ? 2 * text : 0);
+}
+
 void json_parser_filled(struct json_parser *parser, size_t n)
 {
     TG_CHECK(n <= parser->capacity - parser->len);

@@ -32,6 +32,7 @@ int json_parser_open(const struct row_mapping *mapping, const struct load_option
                      size_t chunk_bytes, struct json_parser **parser);
 void json_parser_close(struct json_parser *parser);
 int json_parser_room(struct json_parser *parser, uint8_t **at, size_t *len);
+size_t json_parser_memory(const struct json_parser *parser);
 void json_parser_filled(struct json_parser *parser, size_t n);
 /* See csv_splitter_split. TG_NOMEM. */
 int json_parser_split(struct json_parser *parser, bool final, struct field_rows *rows);

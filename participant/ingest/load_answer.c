@@ -52,7 +52,7 @@ void load_answer_print(const struct load_options *options, const struct load_res
     json_writer_object(&json);
     json_writer_key(&json, "TxnId");
     json_writer_int(&json, result->txn != 0 ? (int64_t)result->txn : -1);
-    text(&json, "Label", options->label);
+    text(&json, "Label", options->label[0] != 0 ? options->label : result->label);
     text(&json, "Comment", options->comment);
     text(&json, "TwoPhaseCommit", options->two_phase_commit ? "true" : "false");
     text(&json, "Status", status_text(result->status));

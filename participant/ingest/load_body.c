@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "common/base/failpoint.h"
+#include "participant/ingest/body_queue.h"
 #include "participant/ingest/csv_splitter.h"
 #include "participant/ingest/decompressor.h"
 #include "participant/ingest/json_parser.h"
@@ -52,6 +53,12 @@ static int reader_room(struct reader *reader, uint8_t **at, size_t *len)
                                : json_parser_room(reader->json, at, len);
 }
 
+static size_t reader_memory(const struct reader *reader)
+{
+    return reader->csv != NULL ? csv_splitter_memory(reader->csv)
+                               : json_parser_memory(reader->json);
+}
+
 static void reader_filled(struct reader *reader, size_t n)
 {
     if (reader->csv != NULL)
@@ -71,23 +78,60 @@ static int internal_error(struct load_run *run, int err)
     return tg_fail(&run->msg, err, "[INTERNAL_ERROR]%s", tg_err_sentence(err));
 }
 
+/* What the first bytes of a body that is said to be plain look like. */
+static bool begins_like_gzip(const uint8_t *bytes, size_t len)
+{
+    return len >= 3 && bytes[0] == 0x1f && bytes[1] == 0x8b && bytes[2] == 8;
+}
+
+/* Of the queue in front of the reader: it keeps what it ever needed. */
+static size_t queue_memory(const struct load_run *run)
+{
+    const uint64_t max = (uint64_t)BODY_CHUNKS_MAX * BODY_CHUNK_BYTES;
+    return (size_t)(run->source->received < max ? run->source->received : max);
+}
+
+/* Counts what the load holds now. Where that is too much, its rows become segments. */
+static int count_memory(struct load_run *run, const struct reader *reader)
+{
+    struct load_memory *memory = &run->context->memory;
+    size_t other = reader_memory(reader) + queue_memory(run);
+
+    if (load_memory_change(memory, &run->held, other + run->router.memory))
+        return 0;
+    run->msg.text[0] = 0;
+    int err = tablet_router_shrink(&run->router, 0);
+    if (err != 0)
+        return run->msg.text[0] != 0 ? err : internal_error(run, err);
+    if (load_memory_change(memory, &run->held, other + run->router.memory))
+        return 0;
+    return load_run_no_memory(run, other + run->router.memory);
+}
+
 /* Fills the reader's chunk. *final: the body has ended. */
 static int fill(struct load_run *run, struct load_source *source, struct reader *reader,
                 bool *final)
 {
     uint8_t *at;
     size_t room;
+    bool first = source->received == 0;
     uint64_t began = clock_monotonic_ms(run->context->clock);
     int err = reader_room(reader, &at, &room);
 
     if (err != 0)
         return internal_error(run, err);
+    err = count_memory(run, reader);
+    if (err != 0)
+        return err;
     while (room > 0 && !*final) {
         size_t n;
         err = source->read(source, at, room, run->deadline_ms, &n, &run->msg);
         if (err != 0)
             break;
         *final = n == 0;
+        if (first && run->options->compression == LOAD_PLAIN)
+            run->like_gzip = begins_like_gzip(at, n);
+        first = false;
         reader_filled(reader, n);
         FAILPOINT("recv.mid_body");
         at += n;
@@ -95,9 +139,7 @@ static int fill(struct load_run *run, struct load_source *source, struct reader 
     }
     run->result->read_ms += clock_monotonic_ms(run->context->clock) - began;
     if (err == 0 && source->received > run->context->body_bytes_max)
-        err = tg_fail(&run->msg, TG_TOO_LARGE,
-                      "[INTERNAL_ERROR]body exceed max size: %llu, please check streaming load "
-                      "max size",
+        err = tg_fail(&run->msg, TG_TOO_LARGE, LOAD_TOO_LARGE, (unsigned long long)source->received,
                       (unsigned long long)run->context->body_bytes_max);
     return err;
 }
@@ -152,7 +194,9 @@ static int take_rows(struct load_run *run, struct reader *reader, bool final)
         if (rows.broken)
             return tg_fail(&run->msg, TG_DATA_QUALITY, "[DATA_QUALITY_ERROR]%.400s",
                            rows.bad_count > 0 ? rows.bad[rows.bad_count - 1].reason : "");
-        err = check_quality(run, false);
+        err = count_memory(run, reader);
+        if (err == 0)
+            err = check_quality(run, false);
         if (err == 0)
             err = load_run_check(run, &run->msg);
     } while (err == 0 && !rows.done);
@@ -249,6 +293,11 @@ int load_body_run(struct load_run *run)
     decompressor_close(decompressor);
     if (err == 0)
         err = check_quality(run, true);
+    if (err == TG_DATA_QUALITY && run->like_gzip) {
+        struct tg_errmsg why = run->msg;
+        tg_fail(&run->msg, err, "%.300s (the body begins like gzip: it wants compress_type: gz)",
+                why.text);
+    }
     return err == 0 ? seal(run) : err;
 }
 
@@ -258,6 +307,7 @@ void load_body_close(struct load_run *run)
         run->result->total_rows = run->converter.total;
         run->result->filtered_rows = run->converter.filtered;
     }
+    (void)load_memory_change(&run->context->memory, &run->held, 0);
     replicator_close(run->replicator);
     run->replicator = NULL;
     tablet_router_close(&run->router);

@@ -32,11 +32,16 @@ struct load_run {
     struct row_converter converter;
     struct tablet_router router;
     struct replicator *replicator;
+    bool like_gzip;       /* a plain body that begins as gzip does */
+    size_t held;          /* what it is counted for in context->memory */
     struct tg_errmsg msg; /* why it fails */
 };
 
 /* The load must end now: TG_CANCELED or TG_TIMEOUT with the reason in msg, else 0. */
 int load_run_check(struct load_run *run, struct tg_errmsg *msg);
+
+/* Fills msg: the loads' memory is used up. TG_NOMEM. */
+int load_run_no_memory(struct load_run *run, size_t want);
 
 /* ---- the coordinators (load_txn.c) ---- */
 

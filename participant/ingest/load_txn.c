@@ -157,6 +157,7 @@ int load_txn_begin(struct load_run *run)
     }
     run->begun = true;
     run->result->txn = run->plan.txn;
+    copy_text(run->result->label, sizeof run->result->label, run->plan.label);
     return 0;
 }
 

@@ -28,6 +28,24 @@ int load_run_check(struct load_run *run, struct tg_errmsg *msg)
     return 0;
 }
 
+int load_run_no_memory(struct load_run *run, size_t want)
+{
+    struct load_memory *memory = &run->context->memory;
+
+    atomic_fetch_add(&memory->refused, 1);
+    return tg_fail(
+        &run->msg, TG_NOMEM,
+        "[INTERNAL_ERROR]memory limit exceeded: the loads of this node hold %llu of %llu "
+        "bytes (loads_memory_bytes), and this one wants %zu more",
+        (unsigned long long)atomic_load(&memory->used), (unsigned long long)memory->limit,
+        want > run->held ? want - run->held : want);
+}
+
+static bool may_be_large(const struct load_run *run)
+{
+    return run->request->size_hint == 0 || run->request->size_hint > LOAD_MEMORY_ALWAYS / 8;
+}
+
 static void on_stop(struct live_request *live)
 {
     struct load_run *run = live->data;
@@ -149,13 +167,14 @@ int stream_load_open(struct stream_load_context *context, const struct load_requ
             tg_fail(&run->msg, TG_BUSY, "[INTERNAL_ERROR]this node has not joined its cluster yet");
     else if ((err = live_requests_begin(context->live, &run->live)) != 0)
         tg_fail(&run->msg, err, "[INTERNAL_ERROR]too many loads run on this node");
+    else if (may_be_large(run) && !load_memory_has_room(&context->memory))
+        err = load_run_no_memory(run, LOAD_MEMORY_ALWAYS);
+    run->is_live = err == 0 || run->live.id != 0;
     if (err != 0) {
         say(run, LOAD_FAIL);
-        run->is_live = false;
         stream_load_close(run);
         return err;
     }
-    run->is_live = true;
     *out = run;
     return 0;
 }

@@ -21,6 +21,7 @@
 #include "common/model/txn.h"
 #include "participant/ingest/error_log.h"
 #include "participant/ingest/load_calls.h"
+#include "participant/ingest/load_memory.h"
 #include "participant/ingest/load_options.h"
 #include "participant/ingest/load_source.h"
 #include "participant/link/live_requests.h"
@@ -33,6 +34,11 @@ enum {
     LOAD_SHARE_MIN = 4 * 1024 * 1024 /* bytes that a load may always use */
 };
 
+/* Doris's sentence for a body that is too large: its size, the limit in bytes. */
+#define LOAD_TOO_LARGE                                                                         \
+    "[E-217]body size %llu exceed BE's conf `streaming_load_max_mb` %llu. increase it if you " \
+    "are sure this load is reasonable"
+
 /* What all loads of a node share. */
 struct stream_load_context {
     const struct load_calls *calls;
@@ -41,7 +47,8 @@ struct stream_load_context {
     const struct node_identity *identity;
     struct error_logs *errors;   /* may be NULL */
     uint64_t memory_bytes;       /* of one load, for rows that are not encoded yet */
-    uint64_t memory_total_bytes; /* of all loads: each gets its share */
+    uint64_t memory_total_bytes; /* of rows of all loads: each gets its share */
+    struct load_memory memory;   /* of all loads, rows and everything else */
     uint64_t body_bytes_max;
     uint64_t publish_wait_ms;
     size_t chunk_bytes;  /* 0: as the readers like it; tests take small ones */
@@ -68,6 +75,7 @@ enum load_status {
 struct load_result {
     enum load_status status;
     txn_id txn;              /* 0: none was begun */
+    char label[LABEL_BYTES]; /* the transaction's: for an answer to who named none */
     enum txn_state existing; /* LOAD_LABEL_EXISTS: of the transaction that has the label */
     char message[TG_ERRMSG_MAX];
     char first_error[256];

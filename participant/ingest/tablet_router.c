@@ -172,9 +172,10 @@ static void sort_by_bucket(struct tablet_router *r, const struct row_batch *batc
     r->starts[0] = 0;
 }
 
-/* Segments are made of the largest memtables, and their memory is given back, until all fit. */
-static int shrink(struct tablet_router *r, size_t memory_limit)
+int tablet_router_shrink(struct tablet_router *router, size_t memory_limit)
 {
+    struct tablet_router *r = router;
+
     while (r->memory > memory_limit) {
         uint32_t largest = 0;
         for (uint32_t b = 1; b < r->plan->bucket_count; b++)
@@ -206,7 +207,7 @@ int tablet_router_add(struct tablet_router *router, const struct row_batch *batc
             err = append(r, b, batch->columns, r->order + r->starts[b],
                          r->starts[b + 1] - r->starts[b]);
     }
-    return err != 0 ? err : shrink(r, memory_limit);
+    return err != 0 ? err : tablet_router_shrink(r, memory_limit);
 }
 
 int tablet_router_finish(struct tablet_router *router)

@@ -47,6 +47,9 @@ void tablet_router_close(struct tablet_router *router);
 int tablet_router_add(struct tablet_router *router, const struct row_batch *batch,
                       size_t memory_limit);
 
+/* Segments are made of the largest memtables, and their memory is given back, until what is left has
+ * at most memory_limit bytes. TG_NOMEM, TG_LIMIT, or emit's error. */
+int tablet_router_shrink(struct tablet_router *router, size_t memory_limit);
 /* Makes segments of what is left and completes the descriptions. */
 int tablet_router_finish(struct tablet_router *router);
 

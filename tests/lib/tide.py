@@ -77,6 +77,37 @@ def need_tools(*names):
             skip(f"wants {name}")
 
 
+def own_network():
+    """Runs the program again in a network namespace of its own, where packets can be dropped."""
+    if os.environ.get("TIDE_NETWORK") != "own":
+        need_tools("unshare", "ip", "nft")
+        if subprocess.run(["unshare", "-n", "true"], check=False, stderr=subprocess.DEVNULL).returncode:
+            skip("no network namespace may be made")
+        os.environ["TIDE_NETWORK"] = "own"
+        os.execvp("unshare", ["unshare", "-n", sys.executable, *sys.argv])
+    subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
+
+
+class Dropped:
+    """Packets that nftables expressions match are dropped, as long as this lasts."""
+
+    def __init__(self, *matches):
+        self.matches = matches
+
+    def __enter__(self):
+        rules = "".join(f"add rule inet tide in {match} drop\n" for match in self.matches)
+        subprocess.run(["nft", "-f", "-"], check=True, text=True, input=(
+            "add table inet tide\nflush table inet tide\n"
+            "add chain inet tide in { type filter hook input priority 0 ; }\n" + rules))
+
+    def __exit__(self, *_):
+        subprocess.run(["nft", "delete table inet tide"], check=True)
+
+
+def ports(addresses):
+    return "{ " + ", ".join(address.rsplit(":", 1)[1] for address in addresses) + " }"
+
+
 def count(short, usual, full):
     """How often: under sanitizers, on every change, with TIDEGATE_TEST_FULL=1."""
     return full if FULL else short if SHORT else usual
@@ -216,7 +247,7 @@ class Node:
                 raise Failed(f"{self.name} ended: {self.log_tail()}")
             try:
                 if self.role == "participant":
-                    return "tidegate_joined 1" in self.metrics_text()
+                    return "\ntidegate_joined 1\n" in self.metrics_text()
                 return ask(self.http, "GET", "/api/bootstrap", timeout=5).status == 200
             except (OSError, http.client.HTTPException):
                 return False

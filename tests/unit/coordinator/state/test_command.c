@@ -54,6 +54,9 @@ static void test_every_small_command_comes_back(void **state)
     strcpy(init.cluster_init.uuid, "0a1b2c3d-0000-4000-8000-000000000001");
     check_round_trip(&init);
 
+    struct command limits = {.type = COMMAND_SET_LIMITS};
+    limits.limits.limits = (struct limits){1, UINT32_MAX, UINT64_MAX};
+    check_round_trip(&limits);
     struct command member = {.type = COMMAND_MEMBER_REGISTER};
     member.member.message = (struct msg_register){.wanted = 2,
                                                   .previous_nonce = UINT64_MAX,

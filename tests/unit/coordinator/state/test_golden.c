@@ -101,6 +101,14 @@ static void tell_more(struct state_builder *b)
     assert_int_equal(tablet_behind(state_builder_find(b, "d", "t")->tablets[1]), 4);
 }
 
+static void tell_limits(struct state_builder *b)
+{
+    struct command command = {.type = COMMAND_SET_LIMITS, .limits.limits = {7, 5, 1 << 20}};
+    tell_more(b);
+    assert_int_equal(state_builder_apply(b, &command), 0);
+    assert_int_equal(b->state.limits.running_txns_per_db_max, 7);
+}
+
 /* What came with format 3: statements with the keys of their requests. */
 static void tell_of_statements(struct state_builder *b)
 {
@@ -234,6 +242,7 @@ static void test_an_old_log_gives_the_state_that_it_gave(void **unused)
     (void)unused;
     check_log(tell, "commands-v1.bin");
     check_log(tell_more, "commands-v1-repair.bin");
+    check_log(tell_limits, "commands-v1-limits.bin");
     check_log(tell_of_statements, "commands-v1-statements.bin");
     check_log(tell_coordinators, "commands-v1-coordinators.bin");
     check_log(tell_of_losses, "commands-v1-losses.bin");

@@ -59,6 +59,7 @@ static void setup(struct fixture *f, uint8_t key_model, uint32_t keys, const cha
                                               .errors = f->errors,
                                               .memory_bytes = 64 << 20,
                                               .memory_total_bytes = 128 << 20,
+                                              .memory.limit = 256 << 20,
                                               .body_bytes_max = 1 << 30,
                                               .publish_wait_ms = 10};
     f->piece = 1000;
@@ -251,6 +252,29 @@ static void test_little_memory_gives_more_segments_and_the_same_rows(void **stat
     free(value);
     buf_close(&body);
     buf_close(&expected);
+    teardown(&f);
+}
+
+/* Other loads hold all that loads may hold. */
+static void test_memory_that_is_used_up_refuses_a_large_load_and_leaves_nothing(void **state)
+{
+    struct fixture f;
+    struct buf body = BUF_INIT;
+    (void)state;
+    setup(&f, KEY_DUPLICATE, 1, "k INT, v STRING", 2);
+    for (int i = 0; i < 30000; i++)
+        buf_printf(&body, "%d\t%s\n", i, "some text that makes the body larger than a small one");
+    atomic_store(&f.context.memory.used, f.context.memory.limit);
+    assert_int_equal(load(&f, "", buf_cstr(&body)), LOAD_FAIL);
+    assert_non_null(strstr(f.result.message, "[INTERNAL_ERROR]memory limit exceeded"));
+    assert_int_equal(atomic_load(&f.context.memory.refused), 1);
+    assert_int_equal(atomic_load(&f.context.memory.used), f.context.memory.limit);
+    assert_int_equal(atomic_load(&f.context.active), 0);
+    /* With room it goes, and all is given back. */
+    atomic_store(&f.context.memory.used, 0);
+    assert_int_equal(load(&f, "", buf_cstr(&body)), LOAD_SUCCESS);
+    assert_int_equal(atomic_load(&f.context.memory.used), 0);
+    buf_close(&body);
     teardown(&f);
 }
 
@@ -526,6 +550,7 @@ int main(void)
         cmocka_unit_test(test_the_newest_row_of_a_unique_key_stays),
         cmocka_unit_test(test_rows_go_to_the_buckets_of_their_keys),
         cmocka_unit_test(test_little_memory_gives_more_segments_and_the_same_rows),
+        cmocka_unit_test(test_memory_that_is_used_up_refuses_a_large_load_and_leaves_nothing),
         cmocka_unit_test(test_bad_rows_within_the_ratio_are_left_out),
         cmocka_unit_test(test_an_early_bad_row_is_reported_with_counts_and_log),
         cmocka_unit_test(test_zero_tolerance_stops_after_fifty_bad_rows),
