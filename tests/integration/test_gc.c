@@ -13,7 +13,7 @@
 #include "tests/lib/test_cluster.h"
 #include "tests/lib/test_load.h"
 
-enum { THREADS = 4, LOADS = 400, LOADS_SHORT = 80 };
+enum { THREADS = 4, LOADS = 400, LOADS_SHORT = 80, LOADS_FULL = 2000 };
 
 static struct test_cluster cluster;
 static uint16_t port;
@@ -112,7 +112,7 @@ static void collection_beside_loads_takes_only_what_is_dead(void **state)
     make_table("o33");
     for (int i = 0; i < THREADS; i++) {
         workers[i] = (struct worker){.number = i,
-                                     .loads = (test_is_short() ? LOADS_SHORT : LOADS) / THREADS};
+                                     .loads = test_count(LOADS_SHORT, LOADS, LOADS_FULL) / THREADS};
         assert_int_equal(pthread_create(&workers[i].thread, NULL, work, &workers[i]), 0);
     }
     for (int i = 0; i < THREADS; i++) {

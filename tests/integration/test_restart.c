@@ -17,7 +17,7 @@
 
 #define AUTH "Authorization: Basic cm9vdDo=\r\n"
 
-enum { KILL_ROUNDS = 30, KILL_ROUNDS_SHORT = 8 };
+enum { KILL_ROUNDS = 30, KILL_ROUNDS_SHORT = 8, KILL_ROUNDS_FULL = 200 };
 
 static struct test_cluster cluster;
 static uint16_t port;
@@ -93,7 +93,7 @@ static void *commit_alone(void *data)
  * skipped. */
 static void a_participant_killed_while_it_publishes_leaves_no_hole(void **state)
 {
-    int rounds = test_is_short() ? KILL_ROUNDS_SHORT : KILL_ROUNDS;
+    int rounds = test_count(KILL_ROUNDS_SHORT, KILL_ROUNDS, KILL_ROUNDS_FULL);
     char expected[1024] = "";
 
     (void)state;

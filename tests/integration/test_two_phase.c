@@ -13,7 +13,7 @@
 #include "tests/lib/test_cluster.h"
 #include "tests/lib/test_load.h"
 
-enum { RACES = 200, RACES_SHORT = 40 };
+enum { RACES = 200, RACES_SHORT = 40, RACES_FULL = 500 };
 
 static struct test_cluster cluster;
 static uint16_t port; /* of a coordinator */
@@ -292,7 +292,7 @@ static void run_race(struct race *race)
 static void of_commit_and_abort_exactly_one_wins(void **state)
 {
     struct race race = {.operations = {"commit", "abort"}};
-    int races = test_is_short() ? RACES_SHORT : RACES;
+    int races = test_count(RACES_SHORT, RACES, RACES_FULL);
     size_t committed = 0;
     struct test_load result;
 

@@ -414,3 +414,10 @@ bool test_cluster_logged(const struct test_cluster *cluster, const char *node, c
     free(log);
     return found;
 }
+
+int test_count(int short_of_time, int usual, int full)
+{
+    if (getenv("TIDEGATE_TEST_FULL") != NULL)
+        return full;
+    return test_is_short() ? short_of_time : usual;
+}

@@ -64,5 +64,7 @@ uint64_t test_now_ms(void);
 void test_sleep_ms(unsigned ms);
 /* TIDEGATE_TEST_SHORT is set: under sanitizers and where time is short. */
 bool test_is_short(void);
+/* How often: where time is short, usually, and for the whole promise (TIDEGATE_TEST_FULL is set). */
+int test_count(int short_of_time, int usual, int full);
 
 #endif
