@@ -183,8 +183,8 @@ int raft_core_attach(struct raft_core *core, struct raft_io *io, struct tg_errms
     raft_set_max_catch_up_round_duration(&core->raft, 60 * 1000);
     raft_set_snapshot_threshold(&core->raft, RAFT_FSM_SNAPSHOT_ENTRIES_MAX);
     core->raft.legacy.step_cb = core_on_step;
-    core->guard.broken = core_on_broken;
-    core->guard.broken_data = core;
+    core->guard.fatal = core_on_broken;
+    core->guard.fatal_data = core;
     raft_guard_attach(&core->guard, &core->raft);
     return 0;
 }

@@ -23,13 +23,40 @@ enum {
 
 static const char *const raft_dir_metadata[2] = {"metadata1", "metadata2"};
 
+static int raft_dir_sync_file(int dir, const char *name)
+{
+    int fd = openat(dir, name, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return errno;
+    int code = fsync(fd) == 0 ? 0 : errno;
+    close(fd);
+    return code;
+}
+
+/* What a killed process had written and not synced is still with the system: raft reads it, counts
+ * it as stored, and tells others so. Then it must be on the disk. */
+static int raft_dir_sync(const char *path, struct tg_errmsg *msg)
+{
+    DIR *open_dir = opendir(path);
+    if (open_dir == NULL)
+        return tg_fail(msg, TG_IO, "cannot read %s: %s", path, strerror(errno));
+    int code = 0;
+    for (struct dirent *entry; code == 0 && (entry = readdir(open_dir)) != NULL;)
+        if (entry->d_type == DT_REG || entry->d_type == DT_UNKNOWN)
+            code = raft_dir_sync_file(dirfd(open_dir), entry->d_name);
+    if (code == 0 && fsync(dirfd(open_dir)) != 0)
+        code = errno;
+    closedir(open_dir);
+    return code == 0 ? 0 : tg_fail(msg, TG_IO, "cannot sync %s: %s", path, strerror(code));
+}
+
 int raft_dir_prepare(const char *path, struct tg_errmsg *msg)
 {
     if (strlen(path) + 64 > RAFT_DIR_PATH_BYTES)
         return tg_fail(msg, TG_TOO_LARGE, "the path of raft's directory is too long");
     if (mkdir(path, 0700) != 0 && errno != EEXIST)
         return tg_fail(msg, TG_IO, "cannot make %s: %s", path, strerror(errno));
-    return 0;
+    return raft_dir_sync(path, msg);
 }
 
 static bool raft_dir_is_digits(const char *text, size_t len)

@@ -22,7 +22,8 @@ struct raft_dir {
     uint64_t term; /* of the metadata, 0 if there is none */
 };
 
-/* Makes the directory if it is missing. TG_IO, TG_TOO_LARGE (path). */
+/* Makes the directory if it is missing; what is in it is on the disk afterwards. TG_IO, TG_TOO_LARGE
+ * (path). */
 int raft_dir_prepare(const char *path, struct tg_errmsg *msg);
 int raft_dir_look(const char *path, struct raft_dir *dir, struct tg_errmsg *msg);
 /* 0 with *bootstrap = whether to write the first configuration; TG_REFUSED with a sentence for the

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Holds back snapshots that would meet another one. */
+/* Holds back snapshots that would meet another one, mends messages, and lets no disk error pass. */
 #include "coordinator/consensus/raft_guard.h"
 
 #include <stdint.h>
@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "common/base/log.h"
+#include "coordinator/consensus/raft_err.h"
 
 static void guard_drop(struct raft_message *message)
 {
@@ -118,43 +119,6 @@ static int guard_snapshot_get(struct raft_io *io, struct raft_io_snapshot_get *o
     return rc;
 }
 
-/* ---- writing a snapshot ---- */
-
-struct guard_put {
-    struct raft_guard *guard;
-    struct raft_io_snapshot_put inner;
-    struct raft_io_snapshot_put *outer; /* raft's */
-};
-
-static void guard_on_put(struct raft_io_snapshot_put *inner, int status)
-{
-    struct guard_put *put = inner->data;
-    struct raft_io_snapshot_put *outer = put->outer;
-    struct raft_guard *guard = put->guard;
-    raft_free(put);
-    if (status == RAFT_IOERR && guard->broken != NULL)
-        guard->broken(guard->broken_data, "raft's snapshot cannot be written");
-    outer->cb(outer, status);
-}
-
-static int guard_snapshot_put(struct raft_io *io, unsigned trailing,
-                              struct raft_io_snapshot_put *outer,
-                              const struct raft_snapshot *snapshot, raft_io_snapshot_put_cb cb)
-{
-    struct raft_guard *guard = ((struct raft *)io->data)->data;
-    struct guard_put *put = raft_malloc(sizeof *put);
-    if (put == NULL)
-        return RAFT_NOMEM;
-    outer->cb = cb;
-    put->guard = guard;
-    put->outer = outer;
-    put->inner.data = put;
-    int rc = guard->io_snapshot_put(io, trailing, &put->inner, snapshot, guard_on_put);
-    if (rc != 0)
-        raft_free(put);
-    return rc;
-}
-
 static int guard_send(struct raft_io *io, struct raft_io_send *request,
                       const struct raft_message *message, raft_io_send_cb cb)
 {
@@ -166,14 +130,123 @@ static int guard_send(struct raft_io *io, struct raft_io_send *request,
     return guard->io_send(io, request, message, cb);
 }
 
-static int guard_append(struct raft_io *io, struct raft_io_append *request,
+/* ---- disk errors ---- */
+
+static struct raft_guard *guard_of(const struct raft_io *io)
+{
+    return ((struct raft *)io->data)->data;
+}
+
+static int guard_fatal(struct raft_guard *guard, const char *what, int rc)
+{
+    char why[96];
+    snprintf(why, sizeof why, "raft's disk failed: %s: %s", what, raft_err_name(rc));
+    guard->fatal(guard->fatal_data, why);
+    return 0;
+}
+
+static int guard_set_term(struct raft_io *io, raft_term term)
+{
+    int rc = guard_of(io)->io_set_term(io, term);
+    return rc == 0 ? 0 : guard_fatal(guard_of(io), "term", rc);
+}
+
+static int guard_set_vote(struct raft_io *io, raft_id vote)
+{
+    int rc = guard_of(io)->io_set_vote(io, vote);
+    return rc == 0 ? 0 : guard_fatal(guard_of(io), "vote", rc);
+}
+
+static int guard_truncate(struct raft_io *io, raft_index index)
+{
+    int rc = guard_of(io)->io_truncate(io, index);
+    return rc == 0 ? 0 : guard_fatal(guard_of(io), "truncate", rc);
+}
+
+struct guard_append {
+    struct raft_guard *guard;
+    struct raft_io_append inner;
+    struct raft_io_append *outer; /* raft's */
+};
+
+static bool guard_is_failure(int status)
+{
+    return status != 0 && status != RAFT_CANCELED;
+}
+
+static void guard_on_append(struct raft_io_append *inner, int status)
+{
+    struct guard_append *append = inner->data;
+    if (guard_is_failure(status)) {
+        guard_fatal(append->guard, "entries", status);
+        return;
+    }
+    struct raft_io_append *outer = append->outer;
+    raft_free(append);
+    outer->cb(outer, status);
+}
+
+static int guard_append(struct raft_io *io, struct raft_io_append *outer,
                         const struct raft_entry entries[], unsigned n, raft_io_append_cb cb)
 {
-    struct raft_guard *guard = ((struct raft *)io->data)->data;
-    int rc = guard->io_append(io, request, entries, n, cb);
-    if (rc != 0 && guard->broken != NULL)
-        guard->broken(guard->broken_data, "raft's log cannot be written");
+    struct raft_guard *guard = guard_of(io);
+    struct guard_append *append = raft_malloc(sizeof *append);
+    int rc = append == NULL ? RAFT_NOMEM : 0;
+    outer->cb = cb;
+    if (rc == 0) {
+        *append = (struct guard_append){.guard = guard, .inner = {.data = append}, .outer = outer};
+        rc = guard->io_append(io, &append->inner, entries, n, guard_on_append);
+    }
+    return rc == 0 ? 0 : guard_fatal(guard, "entries", rc);
+}
+
+struct guard_put {
+    struct raft_guard *guard;
+    struct raft_io_snapshot_put inner;
+    struct raft_io_snapshot_put *outer; /* raft's */
+};
+
+static void guard_on_put(struct raft_io_snapshot_put *inner, int status)
+{
+    struct guard_put *put = inner->data;
+    if (status == RAFT_IOERR) {
+        guard_fatal(put->guard, "snapshot", status);
+        return;
+    }
+    struct raft_io_snapshot_put *outer = put->outer;
+    raft_free(put);
+    outer->cb(outer, status);
+}
+
+static int guard_snapshot_put(struct raft_io *io, unsigned trailing,
+                              struct raft_io_snapshot_put *outer,
+                              const struct raft_snapshot *snapshot, raft_io_snapshot_put_cb cb)
+{
+    struct raft_guard *guard = guard_of(io);
+    struct guard_put *put = raft_malloc(sizeof *put);
+    if (put == NULL)
+        return RAFT_NOMEM;
+    outer->cb = cb;
+    *put = (struct guard_put){.guard = guard, .inner = {.data = put}, .outer = outer};
+    int rc = guard->io_snapshot_put(io, trailing, &put->inner, snapshot, guard_on_put);
+    /* One that did not even begin may begin later. */
+    if (rc != 0)
+        raft_free(put);
     return rc;
+}
+
+static void guard_attach_disk(struct raft_guard *guard, struct raft_io *io)
+{
+    guard->io_set_term = io->set_term;
+    guard->io_set_vote = io->set_vote;
+    guard->io_append = io->append;
+    guard->io_truncate = io->truncate;
+    guard->io_snapshot_put = io->snapshot_put;
+    io->set_term = guard_set_term;
+    io->set_vote = guard_set_vote;
+    io->append = guard_append;
+    io->truncate = guard_truncate;
+    io->snapshot_put = guard_snapshot_put;
 }
 
 void raft_guard_attach(struct raft_guard *guard, struct raft *raft)
@@ -185,13 +258,10 @@ void raft_guard_attach(struct raft_guard *guard, struct raft *raft)
     raft->io->start = guard_start;
     guard->io_snapshot_get = raft->io->snapshot_get;
     raft->io->snapshot_get = guard_snapshot_get;
-    guard->io_snapshot_put = raft->io->snapshot_put;
-    raft->io->snapshot_put = guard_snapshot_put;
     guard->io_send = raft->io->send;
     raft->io->send = guard_send;
     guard->sending_term = 0;
-    guard->io_append = raft->io->append;
-    raft->io->append = guard_append;
+    guard_attach_disk(guard, raft->io);
 }
 
 void raft_guard_turn(struct raft_guard *guard)

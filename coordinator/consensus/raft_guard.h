@@ -18,10 +18,13 @@
  * committed more, turns the follower's commit index back; a snapshot taken then names too small an
  * index, and after a restart entries are applied twice. The leader's commit index is cut to the
  * message's end.
- * - When a write cannot even be submitted, the request is both ended and refused, and what belongs
- * to it is freed twice: `broken` is called instead, which should end the process.
- * - A snapshot that the disk fails to keep is given up without a word. Who cannot sync one file
- * cannot be trusted with the next: `broken` is called. A full disk is no such failure.
+ * - A term or a vote that could not be written is in force all the same: asked again, the server
+ * gives a vote that its disk does not know, and after a restart another one in the same term. An
+ * entry that cannot be written meets an assertion, or is freed twice if it could not even be
+ * submitted; a snapshot that the disk fails to keep is given up without a word (a full disk is no
+ * such failure). All are told to `fatal`, which ends the process before raft goes on; if it returns
+ * (in a simulation), raft is told that all is well, and must be closed without anything of it
+ * reaching a peer any more.
  *
  * raft->data must point to the guard. */
 #ifndef TG_COORDINATOR_CONSENSUS_RAFT_GUARD_H
@@ -39,13 +42,16 @@ struct raft_guard {
                            raft_io_snapshot_get_cb cb);
     int (*io_send)(struct raft_io *io, struct raft_io_send *request,
                    const struct raft_message *message, raft_io_send_cb cb);
+    int (*io_set_term)(struct raft_io *io, raft_term term);
+    int (*io_set_vote)(struct raft_io *io, raft_id vote);
     int (*io_append)(struct raft_io *io, struct raft_io_append *request,
                      const struct raft_entry entries[], unsigned n, raft_io_append_cb cb);
+    int (*io_truncate)(struct raft_io *io, raft_index index);
     int (*io_snapshot_put)(struct raft_io *io, unsigned trailing,
                            struct raft_io_snapshot_put *request,
                            const struct raft_snapshot *snapshot, raft_io_snapshot_put_cb cb);
-    void (*broken)(void *data, const char *why); /* set by the owner; may be NULL */
-    void *broken_data;
+    void (*fatal)(void *data, const char *why); /* set by the caller before raft_start */
+    void *fatal_data;
     raft_io_recv_cb recv;
     raft_term sending_term; /* of the snapshot that raft is just putting into a message, else 0 */
     struct raft_message held;

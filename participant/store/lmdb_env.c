@@ -98,6 +98,10 @@ static int open_environment(struct lmdb_env *env, const char *dir)
     if (code == 0)
         code = mdb_env_open(env->env, env->path,
                             MDB_NOTLS | MDB_NORDAHEAD | (MUTANT(25) ? MDB_NOSYNC : 0), FILE_MODE);
+    /* A process that was killed between a commit's last write and its sync left it with the system
+     * only. It is found here, and others are told of it: so it must be on the disk. */
+    if (code == 0 && !MUTANT(25))
+        code = mdb_env_sync(env->env, 1);
     int dead = 0;
     if (code == 0)
         code = mdb_reader_check(env->env, &dead);

@@ -41,7 +41,7 @@ static void mem_on_arrival(void *data)
     struct mem_letter *letter = data;
     struct mem_server *to = letter->to;
     struct mem_raft *mem = to->mem;
-    if (!to->up || to->recv == NULL || mem->cut[letter->from->i][to->i]) {
+    if (!to->up || to->failed || to->recv == NULL || mem->cut[letter->from->i][to->i]) {
         mem->stats.cut++;
         mem_letter_drop(letter);
         return;
@@ -82,7 +82,7 @@ static int mem_send(struct raft_io *io, struct raft_io_send *request,
     request->cb = cb;
     mem_add_call(server, 10, 100)->send = request;
     mem->stats.messages++;
-    if (mem->cut[server->i][to->i]) {
+    if (mem->cut[server->i][to->i] || server->failed) {
         mem->stats.cut++;
     } else if (sim_world_chance(mem->world, mem->options.loss_permille)) {
         mem->stats.lost++;
@@ -213,6 +213,7 @@ struct raft_io *mem_raft_boot(struct mem_raft *mem, unsigned i)
     server->up = true;
     server->booted = true;
     server->writing = false;
+    server->failed = false;
     server->recv = NULL;
     server->tick = NULL;
     memset(&server->io, 0, sizeof server->io);
@@ -283,6 +284,11 @@ void mem_raft_cut(struct mem_raft *mem, unsigned from, unsigned to, bool cut)
 void mem_raft_heal(struct mem_raft *mem)
 {
     memset(mem->cut, 0, sizeof mem->cut);
+}
+
+bool mem_raft_failed(const struct mem_raft *mem, unsigned i)
+{
+    return mem->servers[i].up && mem->servers[i].failed;
 }
 
 uint64_t mem_raft_last_index(const struct mem_raft *mem, unsigned i)

@@ -23,6 +23,7 @@ struct mem_raft_options {
     unsigned repeat_permille;
     uint64_t disk_us_min, disk_us_max;         /* of a write */
     uint64_t snapshot_us_min, snapshot_us_max; /* of writing a snapshot */
+    unsigned fault_permille;                   /* of requests to the disk: see mem_raft_failed */
 };
 void mem_raft_options_init(struct mem_raft_options *options);
 
@@ -46,6 +47,11 @@ struct raft_io *mem_raft_boot(struct mem_raft *mem, unsigned i);
  * was written by now. */
 void mem_raft_crash(struct mem_raft *mem, unsigned i);
 
+/* A request to the server's disk has failed: nothing reaches it any more, and no message leaves or
+ * arrives. Its process must end: crash it in the turn in which this is seen. What the failed request
+ * was to write is there in part, or not. */
+bool mem_raft_failed(const struct mem_raft *mem, unsigned i);
+
 /* Messages of from to to vanish while cut. */
 void mem_raft_cut(struct mem_raft *mem, unsigned from, unsigned to, bool cut);
 void mem_raft_heal(struct mem_raft *mem); /* all cuts */
@@ -58,7 +64,8 @@ void mem_raft_fire(struct raft *raft);
 uint64_t mem_raft_last_index(const struct mem_raft *mem, unsigned i);
 
 struct mem_raft_stats {
-    uint64_t messages, lost, repeated, cut, appends, snapshots, installs, crashes, entries_lost;
+    uint64_t messages, lost, repeated, cut, appends, snapshots, installs, crashes, entries_lost,
+        faults;
 };
 const struct mem_raft_stats *mem_raft_stats(const struct mem_raft *mem);
 

@@ -45,12 +45,34 @@ struct mem_op *mem_take_op(struct mem_server *server)
     return op;
 }
 
+/* Whether this request fails, or one has failed before. */
+static bool mem_fails(struct mem_server *server)
+{
+    struct mem_raft *mem = server->mem;
+    if (!server->failed && sim_world_chance(mem->world, mem->options.fault_permille)) {
+        server->failed = true;
+        mem->stats.faults++;
+        sim_world_trace(mem->world, "raft disk fault server=%u", server->i + 1);
+    }
+    return server->failed;
+}
+
 static void mem_on_written(void *data)
 {
     struct mem_server *server = mem_event_server(data);
     if (server == NULL)
         return;
-    struct mem_op *op = mem_take_op(server);
+    struct mem_op *op = server->ops;
+    if (mem_fails(server)) {
+        /* The request stays, and is cancelled when raft closes. */
+        if (op->append != NULL)
+            op->append->cb(op->append, RAFT_IOERR);
+        if (op->put != NULL)
+            op->put->cb(op->put, RAFT_IOERR);
+        mem_after_event(server);
+        return;
+    }
+    mem_take_op(server);
     server->writing = false;
     mem_write_op(server, op, op->n);
     mem_end_op(op, 0);
@@ -61,6 +83,8 @@ static void mem_on_written(void *data)
 static void mem_write_next(struct mem_server *server)
 {
     struct mem_raft_options *options = &server->mem->options;
+    if (server->failed)
+        return;
     while (server->ops != NULL && server->ops->kind == MEM_TRUNCATE && !server->writing) {
         struct mem_op *op = mem_take_op(server);
         mem_write_op(server, op, 0);
@@ -96,6 +120,8 @@ int mem_append(struct raft_io *io, struct raft_io_append *request,
     op->entries = entries;
     op->n = n;
     server->mem->stats.appends++;
+    if (mem_fails(server))
+        return RAFT_IOERR;
     mem_write_next(server);
     return 0;
 }
@@ -105,6 +131,8 @@ int mem_truncate(struct raft_io *io, raft_index index)
     struct mem_server *server = mem_of(io);
     struct mem_op *op = mem_add_op(server, MEM_TRUNCATE);
     op->index = index;
+    if (mem_fails(server))
+        return RAFT_IOERR;
     mem_write_next(server);
     return 0;
 }
@@ -112,6 +140,8 @@ int mem_truncate(struct raft_io *io, raft_index index)
 int mem_set_term(struct raft_io *io, raft_term term)
 {
     struct mem_server *server = mem_of(io);
+    if (mem_fails(server))
+        return RAFT_IOERR;
     server->disk.term = term;
     server->disk.vote = 0;
     return 0;
@@ -119,7 +149,10 @@ int mem_set_term(struct raft_io *io, raft_term term)
 
 int mem_set_vote(struct raft_io *io, raft_id vote)
 {
-    mem_of(io)->disk.vote = vote;
+    struct mem_server *server = mem_of(io);
+    if (mem_fails(server))
+        return RAFT_IOERR;
+    server->disk.vote = vote;
     return 0;
 }
 
@@ -139,6 +172,7 @@ static void mem_call_unlink(struct mem_call *call)
 void mem_call_end(struct mem_call *call, int status)
 {
     struct mem_server *server = call->server;
+    bool ended = call->ended;
     mem_call_unlink(call);
     if (call->send != NULL)
         call->send->cb(call->send, status);
@@ -152,12 +186,21 @@ void mem_call_end(struct mem_call *call, int status)
     if (call->get != NULL)
         call->get->cb(call->get, status == 0 ? mem_raft_disk_get_snapshot(&server->disk) : NULL,
                       status);
+    if (ended)
+        free(call);
 }
 
 static void mem_on_call(void *data)
 {
     struct mem_call *call = data;
     struct mem_server *server = call->server;
+    if (server != NULL && call->put != NULL && mem_fails(server)) {
+        /* The snapshot is cancelled when raft closes, which is due now. */
+        call->put->cb(call->put, RAFT_IOERR);
+        call->ended = true;
+        mem_after_event(server);
+        return;
+    }
     if (server != NULL) {
         mem_call_end(call, 0);
         mem_after_event(server);

@@ -35,6 +35,7 @@ struct mem_call {
     struct raft_io_snapshot_get *get;
     const struct raft_snapshot *snapshot;
     unsigned trailing;
+    bool ended; /* its timer is gone: whoever ends it frees it */
     struct mem_call *prev, *next;
 };
 
@@ -45,6 +46,7 @@ struct mem_server {
     struct mem_raft_disk disk;
     bool up;
     bool booted; /* raft has the io */
+    bool failed; /* a request to its disk has failed */
     uint64_t generation;
     raft_id id;
     char address[16];

@@ -121,6 +121,8 @@ static int fsm_restore(struct raft_fsm *fsm, struct raft_buffer *buf)
 
 /* ---- servers ---- */
 
+static void server_on_fatal(void *data, const char *why);
+
 static void server_boot(struct server *server)
 {
     struct sim *sim = server->sim;
@@ -148,6 +150,8 @@ static void server_boot(struct server *server)
     raft_set_snapshot_threshold(&server->raft,
                                 sim->options->snapshots ? SNAPSHOT_THRESHOLD : ENTRIES_MAX);
     raft_set_snapshot_trailing(&server->raft, SNAPSHOT_TRAILING);
+    server->guard.fatal = server_on_fatal;
+    server->guard.fatal_data = server;
     if (!sim->options->unguarded)
         raft_guard_attach(&server->guard, &server->raft);
     if (mem_raft_last_index(sim->mem, server->i) == 0) {
@@ -180,12 +184,23 @@ static void server_crash(struct server *server)
     raft_close(&server->raft, server_on_closed);
 }
 
+/* What the product does is end: here it is seen after the event. */
+static void server_on_fatal(void *data, const char *why)
+{
+    const struct server *server = data;
+    sim_world_trace(&server->sim->world, "fatal server=%u %s", server->i + 1, why);
+}
+
 static void on_turn(void *data, unsigned i)
 {
     struct sim *sim = data;
     struct server *server = &sim->servers[i];
     if (!server->up)
         return;
+    if (mem_raft_failed(sim->mem, i)) {
+        server_crash(server);
+        return;
+    }
     if (!sim->options->unguarded)
         raft_guard_turn(&server->guard);
     mem_raft_fire(&server->raft);
@@ -231,6 +246,8 @@ static void server_propose(struct server *server)
         raft_free(buffer.base);
         free(request);
     }
+    if (mem_raft_failed(sim->mem, server->i))
+        server_crash(server);
 }
 
 static void on_client(void *data)
@@ -279,6 +296,7 @@ static void nemesis_weather(struct sim *sim)
     options->repeat_permille = sim_world_chance(&sim->world, 500) ? 0 : 50;
     options->delay_us_max = sim_world_between(&sim->world, 1000, 60000);
     options->disk_us_max = sim_world_between(&sim->world, 500, 30000);
+    options->fault_permille = sim->options->faults ? 1 : 0;
 }
 
 static void nemesis_crash(struct sim *sim)
@@ -399,6 +417,7 @@ void raft_sim_run(const struct raft_sim_options *options, struct raft_sim_result
     result->snapshots = stats->snapshots;
     result->installs = stats->installs;
     result->crashes = stats->crashes - options->servers;
+    result->faults = stats->faults;
     result->trace = sim.world.trace;
     sim_world_close(&sim.world);
     mem_raft_close(sim.mem);

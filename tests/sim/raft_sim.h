@@ -13,6 +13,7 @@ struct raft_sim_options {
     uint64_t span_us; /* of trouble; quiet time follows until all agree */
     bool snapshots;
     bool crashes;
+    bool faults;    /* of disks: the process ends, and starts again later */
     bool unguarded; /* the library without raft_guard: for showing that it is needed */
 };
 
@@ -20,7 +21,7 @@ struct raft_sim_result {
     uint64_t trace;
     uint64_t acknowledged, unknown, refused;
     uint64_t applied; /* entries of the agreed sequence */
-    uint64_t snapshots, installs, crashes, elections;
+    uint64_t snapshots, installs, crashes, elections, faults;
     char failure[256]; /* "" if all was well */
 };
 

@@ -29,27 +29,67 @@ bool sim_check_is_at_rest(const struct sim_check *check)
     return true;
 }
 
+/* The tablets whose replicas are behind, into the trace. */
+static void trace_behind(struct sim_check *check, const struct state *state)
+{
+    for (const struct tablet *tablet = state->catalog.tablets; tablet != NULL;
+         tablet = tablet->hh.next)
+        for (unsigned i = 0; tablet_behind(tablet) != 0 && i < tablet->replica_count; i++) {
+            const struct replica *replica = &tablet->replicas[i];
+            sim_world_trace(
+                &check->net->world,
+                "tablet=%lu node=%u behind=%d catching=%d behind_version=%lu missed=%lu "
+                "written_from=%lu bound=%lu touched=%lu",
+                (unsigned long)tablet->id, replica->node, replica->behind, replica->catching,
+                (unsigned long)replica->behind_version, (unsigned long)replica->missed_version,
+                (unsigned long)replica->written_from,
+                (unsigned long)tablet_set_last(check->participants[replica->node - 1].tablets,
+                                               tablet->id),
+                tablet->touched_count == 0
+                    ? 0
+                    : (unsigned long)tablet->touched[tablet->touched_count - 1]);
+        }
+    for (const struct txn *txn = state->txns.publishing.first; txn != NULL; txn = txn->next) {
+        sim_world_trace(&check->net->world, "publishing txn=%lu state=%s", (unsigned long)txn->id,
+                        txn_state_name((enum txn_state)txn->state));
+        for (uint32_t i = 0; i < txn->publish_count; i++)
+            sim_world_trace(&check->net->world, "  tablet=%lu version=%lu prev=%lu confirmed=%x",
+                            (unsigned long)txn->publish[i].tablet,
+                            (unsigned long)txn->tables[txn->publish[i].table_index].version,
+                            (unsigned long)txn->publish[i].prev, txn->publish[i].confirmed);
+        for (uint32_t i = 0; i < txn->load_count; i++)
+            for (uint32_t k = 0; k < txn->loads[i].tablet_count; k++)
+                sim_world_trace(&check->net->world, "  load rowset=%lu tablet=%lu sealed=%x",
+                                (unsigned long)txn->loads[i].rowset,
+                                (unsigned long)txn->loads[i].tablets[k].tablet,
+                                txn->loads[i].tablets[k].sealed);
+    }
+}
+
 /* Why a cluster does not come to rest. */
 static void check_unrest(struct sim_check *check)
 {
     const struct state *state = sim_coordinator_state(check->coordinators[0]);
     char text[256] = "";
     size_t at = 0;
-    for (const struct tablet *tablet = state == NULL ? NULL : state->catalog.tablets;
+    if (state == NULL) {
+        sim_net_fail(check->net, "coordinator 1 does not come up");
+        return;
+    }
+    for (const struct tablet *tablet = state->catalog.tablets;
          tablet != NULL && at + 64 < sizeof text; tablet = tablet->hh.next)
         if (tablet_behind(tablet) != 0)
             at += (size_t)snprintf(text + at, sizeof text - at, " %lu behind=%x catching=%x",
                                    (unsigned long)tablet->id, tablet_behind(tablet),
                                    tablet_catching(tablet));
-    sim_net_fail(check->net,
-                 "the cluster does not come to rest: %u open, %u publishing, first txn %lu; "
-                 "tablets:%s",
-                 state == NULL ? 0 : state->txns.open.count,
-                 state == NULL ? 0 : state->txns.publishing.count,
-                 state == NULL || state->txns.publishing.first == NULL
-                     ? 0
-                     : (unsigned long)state->txns.publishing.first->id,
-                 text);
+    trace_behind(check, state);
+    sim_net_fail(
+        check->net,
+        "the cluster does not come to rest: %u open, %u publishing, first txn %lu; "
+        "tablets:%s",
+        state->txns.open.count, state->txns.publishing.count,
+        state->txns.publishing.first == NULL ? 0 : (unsigned long)state->txns.publishing.first->id,
+        text);
 }
 
 /* Every replica holds the same, version for version. */

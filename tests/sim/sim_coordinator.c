@@ -36,6 +36,7 @@ struct sim_coordinator {
     bool up, down;
     uint64_t life;
     bool wake;
+    bool dying; /* its disk has failed */
     struct raft_core core;
     struct health health;
     struct publish_daemon *publisher;
@@ -126,7 +127,9 @@ static void on_wake(void *data)
 static void on_fatal(void *data, const char *why)
 {
     struct sim_coordinator *coordinator = data;
-    sim_net_fail(coordinator->net, "coordinator %u: %s", coordinator->i + 1, why);
+    /* After a disk fault its process ends, with the next look at it; nothing else may do that. */
+    if (!mem_raft_failed(coordinator->net->mem, coordinator->i))
+        sim_net_fail(coordinator->net, "coordinator %u: %s", coordinator->i + 1, why);
 }
 
 static void on_init_done(struct consensus_request *request, int err,
@@ -181,18 +184,6 @@ static void on_applied(void *data)
     run_waits(coordinator);
 }
 
-void sim_coordinator_turn(struct sim_coordinator *coordinator)
-{
-    if (!coordinator->up)
-        return;
-    mem_raft_fire(&coordinator->core.raft);
-    for (int i = 0; i < 1000 && (coordinator->wake || i == 0); i++) {
-        coordinator->wake = false;
-        raft_core_turn(&coordinator->core);
-        mem_raft_fire(&coordinator->core.raft);
-    }
-}
-
 /* ---- timers ---- */
 
 struct sim_timer {
@@ -216,6 +207,30 @@ static struct sim_coordinator *sim_timer_take(void *data)
     bool current = coordinator->up && coordinator->life == timer->life;
     free(timer);
     return current ? coordinator : NULL;
+}
+
+static void on_dead(void *data)
+{
+    struct sim_coordinator *coordinator = sim_timer_take(data);
+    if (coordinator != NULL)
+        sim_coordinator_crash(coordinator);
+}
+
+void sim_coordinator_turn(struct sim_coordinator *coordinator)
+{
+    if (!coordinator->up || coordinator->dying)
+        return;
+    if (mem_raft_failed(coordinator->net->mem, coordinator->i)) {
+        coordinator->dying = true;
+        sim_start_timer(coordinator, 0, on_dead);
+        return;
+    }
+    mem_raft_fire(&coordinator->core.raft);
+    for (int i = 0; i < 1000 && (coordinator->wake || i == 0); i++) {
+        coordinator->wake = false;
+        raft_core_turn(&coordinator->core);
+        mem_raft_fire(&coordinator->core.raft);
+    }
 }
 
 static void on_publish_timer(void *data)
@@ -311,6 +326,7 @@ void sim_coordinator_boot(struct sim_coordinator *coordinator)
         .data = coordinator,
     };
     coordinator->down = false;
+    coordinator->dying = false;
     coordinator->life++;
     TG_CHECK(raft_core_init(&coordinator->core, &options) == 0);
     if (net->options->seed % 2 == 0) {

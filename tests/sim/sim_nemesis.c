@@ -181,6 +181,7 @@ static void weather(struct sim_nemesis *nemesis)
     raft->repeat_permille = chance(nemesis, 600) ? 0 : 50;
     raft->delay_us_max = sim_world_between(world, 1000, 40000);
     raft->disk_us_max = sim_world_between(world, 500, 30000);
+    raft->fault_permille = chance(nemesis, 500) ? 0 : 1;
     net->loss_permille = chance(nemesis, 500) ? 0 : 80;
     net->repeat_permille = chance(nemesis, 500) ? 0 : 100;
     net->delay_us_max = sim_world_between(world, 500, 60000);

@@ -21,7 +21,7 @@
 #include "tests/sim/sim_scratch.h"
 #include "tests/sim/sim_seeds.h"
 
-enum { LIVES = 12, LIFE_US = 60 * 1000, TABLETS = 3, ROWSETS_MAX = 4096, MAP_BYTES = 64 << 20 };
+enum { LIVES = 24, LIFE_US = 60 * 1000, TABLETS = 3, ROWSETS_MAX = 4096, MAP_BYTES = 64 << 20 };
 
 struct rig {
     struct sim_world world;
@@ -32,6 +32,7 @@ struct rig {
     bool acknowledged[ROWSETS_MAX];
     uint64_t acknowledged_count, lost, exits, opened;
     bool may_not_open;
+    bool found;
 };
 
 static uint32_t content_bytes(uint64_t rowset)
@@ -87,6 +88,8 @@ static void check_rowsets(struct rig *rig)
                                    &digest) == 0);
         if (rig->acknowledged[rowset] && here != ROWSET_SEALED)
             rig->lost++;
+        /* From now on it would be said to be here: no further write is needed for that. */
+        rig->acknowledged[rowset] = here == ROWSET_SEALED;
     }
 }
 
@@ -202,6 +205,76 @@ static void test_an_io_error_ends_the_process_and_loses_nothing(void **state)
     assert_true(exits > 5);
 }
 
+static void *look_once(void *data)
+{
+    struct rig *rig = data;
+    struct store_options options;
+    struct tg_errmsg msg;
+    enum rowset_here here;
+    struct digest digest;
+    store_options_init(&options);
+    options.meta_map_bytes = MAP_BYTES;
+    options.blocks_map_bytes = MAP_BYTES;
+    TG_CHECK(store_open(sim_disk_root(rig->disk), &options, &rig->store, &msg) == 0);
+    TG_CHECK(rowset_store_find(rig->store, 1, 1 + 1 % TABLETS, 1, &here, &digest) == 0);
+    rig->found = here == ROWSET_SEALED;
+    rig->opened++;
+    if (rig->next == 1) {
+        rig->next++;
+        put_rowset(rig, 1);
+        rig->acknowledged_count++;
+    }
+    return NULL;
+}
+
+static void look_after(struct rig *rig, uint64_t us, enum sim_disk_loss loss)
+{
+    fiber_process_start(&rig->process);
+    fiber_spawn(&rig->process, true, look_once, rig);
+    uint64_t opened = rig->opened;
+    while (rig->opened == opened)
+        sim_world_run(&rig->world, 10);
+    sim_world_run(&rig->world, us);
+    fiber_process_kill(&rig->process);
+    sim_disk_crash(rig->disk, loss);
+}
+
+/* A process that is killed between a write and its sync leaves the write with the system. The next
+ * one finds it, and says so to others: then it must be on the disk. */
+static void test_what_a_restart_finds_survives_a_power_cut(void **state)
+{
+    (void)state;
+    struct rig *rig = calloc(1, sizeof *rig);
+    unsigned found = 0;
+    unsigned early = 0;
+    assert_non_null(rig);
+    for (uint64_t us = 20; us < 3000; us += 20) {
+        char root[SIM_SCRATCH_BYTES];
+        memset(rig, 0, sizeof *rig);
+        rig->next = 1;
+        sim_world_init(&rig->world, us);
+        sim_scratch_make(root);
+        rig->disk = sim_disk_open(&rig->world, 0, root);
+        sim_disk_set_speed(rig->disk, 500, 1000);
+        fiber_process_init(&rig->process, &rig->world, 0);
+        look_after(rig, us, SIM_LOSS_NONE);
+        bool acknowledged = rig->acknowledged_count > 0;
+        look_after(rig, 0, SIM_LOSS_ALL);
+        bool before = rig->found;
+        look_after(rig, 0, SIM_LOSS_NONE);
+        if (before && !rig->found)
+            fail_msg("killed %lu us after the open, a rowset was found and is lost", us);
+        assert_true(!acknowledged || rig->found);
+        found += before;
+        early += before && !acknowledged;
+        fiber_forget_all();
+        sim_world_close(&rig->world);
+        sim_disk_close(rig->disk);
+    }
+    free(rig);
+    assert_true(found > 10 && early > 0);
+}
+
 static void test_a_disk_that_lies_is_found_out(void **state)
 {
     (void)state;
@@ -224,6 +297,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_what_the_store_acknowledged_survives_crashes),
         cmocka_unit_test(test_an_io_error_ends_the_process_and_loses_nothing),
+        cmocka_unit_test(test_what_a_restart_finds_survives_a_power_cut),
         cmocka_unit_test(test_a_disk_that_lies_is_found_out),
         cmocka_unit_test(test_the_same_seed_gives_the_same_lives),
     };

@@ -19,12 +19,17 @@
 
 enum { SEEDS_DEFAULT = 12, SPAN_US = 10 * 1000 * 1000 };
 
-static void run_seeds(unsigned servers, bool snapshots, bool crashes)
+static void run_seeds(unsigned servers, bool snapshots, bool crashes, bool faults)
 {
     struct sim_seeds seeds = sim_seeds_of(SEEDS_DEFAULT);
-    uint64_t acknowledged = 0, unknown = 0, taken = 0, installed = 0, crashed = 0;
+    uint64_t acknowledged = 0, unknown = 0, taken = 0, installed = 0, crashed = 0, failed = 0;
     for (uint64_t seed = seeds.first; seed <= seeds.last; seed++) {
-        struct raft_sim_options options = {seed, servers, SPAN_US, snapshots, crashes, false};
+        struct raft_sim_options options = {.seed = seed,
+                                           .servers = servers,
+                                           .span_us = SPAN_US,
+                                           .snapshots = snapshots,
+                                           .crashes = crashes,
+                                           .faults = faults};
         struct raft_sim_result result;
         raft_sim_run(&options, &result);
         if (result.failure[0] != '\0')
@@ -36,12 +41,14 @@ static void run_seeds(unsigned servers, bool snapshots, bool crashes)
         taken += result.snapshots;
         installed += result.installs;
         crashed += result.crashes;
+        failed += result.faults;
     }
     print_message("seeds %lu-%lu: %lu acknowledged, %lu unknown, %lu snapshots, %lu installed, "
-                  "%lu crashes\n",
+                  "%lu crashes, %lu disk faults\n",
                   (unsigned long)seeds.first, (unsigned long)seeds.last,
                   (unsigned long)acknowledged, (unsigned long)unknown, (unsigned long)taken,
-                  (unsigned long)installed, (unsigned long)crashed);
+                  (unsigned long)installed, (unsigned long)crashed, (unsigned long)failed);
+    assert_true(faults ? failed > 0 : failed == 0);
     if (snapshots)
         assert_true(taken > 0);
 }
@@ -49,25 +56,37 @@ static void run_seeds(unsigned servers, bool snapshots, bool crashes)
 static void test_three_servers_with_cuts_and_latency_agree(void **state)
 {
     (void)state;
-    run_seeds(3, false, false);
+    run_seeds(3, false, false, false);
 }
 
 static void test_three_servers_with_snapshots_and_crashes_agree(void **state)
 {
     (void)state;
-    run_seeds(3, true, true);
+    run_seeds(3, true, true, false);
 }
 
 static void test_five_servers_with_snapshots_and_crashes_agree(void **state)
 {
     (void)state;
-    run_seeds(5, true, true);
+    run_seeds(5, true, true, false);
+}
+
+static void test_disks_that_fail_end_the_process_and_lose_nothing(void **state)
+{
+    (void)state;
+    run_seeds(3, true, true, true);
+    run_seeds(5, true, true, true);
 }
 
 static void test_the_same_seed_gives_the_same_run(void **state)
 {
     (void)state;
-    struct raft_sim_options options = {77, 3, 3 * 1000 * 1000, true, true, false};
+    struct raft_sim_options options = {.seed = 77,
+                                       .servers = 3,
+                                       .span_us = 3 * 1000 * 1000,
+                                       .snapshots = true,
+                                       .crashes = true,
+                                       .faults = true};
     struct raft_sim_result first, second, other;
     raft_sim_run(&options, &first);
     raft_sim_run(&options, &second);
@@ -83,7 +102,12 @@ static bool is_well_unguarded(uint64_t seed)
     pid_t child = fork();
     assert_true(child >= 0);
     if (child == 0) {
-        struct raft_sim_options options = {seed, 3, SPAN_US, true, true, true};
+        struct raft_sim_options options = {.seed = seed,
+                                           .servers = 3,
+                                           .span_us = SPAN_US,
+                                           .snapshots = true,
+                                           .crashes = true,
+                                           .unguarded = true};
         struct raft_sim_result result;
         if (freopen("/dev/null", "w", stderr) == NULL)
             _exit(2);
@@ -113,6 +137,7 @@ int main(void)
         cmocka_unit_test(test_three_servers_with_cuts_and_latency_agree),
         cmocka_unit_test(test_three_servers_with_snapshots_and_crashes_agree),
         cmocka_unit_test(test_five_servers_with_snapshots_and_crashes_agree),
+        cmocka_unit_test(test_disks_that_fail_end_the_process_and_lose_nothing),
         cmocka_unit_test(test_the_same_seed_gives_the_same_run),
         cmocka_unit_test(test_the_simulation_sees_what_the_guard_is_for),
     };

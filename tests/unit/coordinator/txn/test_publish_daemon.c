@@ -279,6 +279,28 @@ static void test_a_replica_without_its_rowset_is_declared_behind(void **state)
     assert_true(coordinator_scene_txn(&f->scene, txn)->confirmed);
 }
 
+/* Each replica lacks something else: what it holds it must bind, so that others can clone it. */
+static void test_a_tablet_without_a_good_replica_is_bound_where_it_can_be(void **state)
+{
+    struct fixture *f = *state;
+    txn_id txn = coordinator_scene_load(&f->scene, 1, "l", LOAD_FINISH_COMMIT);
+
+    answer(f, 2, 0, PUBLISH_MISSING);
+    fake_clock_advance_ms(&f->scene.clock, PUBLISH_RETRY_MS_MAX);
+    publish_daemon_run(f->daemon);
+    assert_false(is_asked(f, 2)); /* others are good */
+    answer(f, 1, 0, PUBLISH_MISSING);
+    answer(f, 3, 0, PUBLISH_MISSING);
+    fake_clock_advance_ms(&f->scene.clock, PUBLISH_RETRY_MS_MAX);
+    publish_daemon_run(f->daemon);
+    for (node_id node = 1; node <= 3; node++)
+        assert_true(is_asked(f, node));
+    answer(f, 1, 0, PUBLISH_BOUND);
+    answer(f, 2, 0, PUBLISH_BOUND);
+    assert_int_equal(state_of(f, txn), TXN_COMMITTED); /* none of them counts yet */
+    answer(f, 3, 0, PUBLISH_MISSING);
+}
+
 static void test_behind_while_an_earlier_version_is_still_out_is_only_order(void **state)
 {
     struct fixture *f = *state;
@@ -377,6 +399,7 @@ int main(void)
         TEST(test_commits_gather_while_a_message_is_in_the_air),
         TEST(test_a_participant_that_is_away_is_asked_again_with_pauses),
         TEST(test_a_replica_without_its_rowset_is_declared_behind),
+        TEST(test_a_tablet_without_a_good_replica_is_bound_where_it_can_be),
         TEST(test_behind_while_an_earlier_version_is_still_out_is_only_order),
         TEST(test_after_the_wait_one_good_replica_suffices),
         TEST(test_a_new_leader_finds_the_work_by_looking),
