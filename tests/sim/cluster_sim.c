@@ -184,6 +184,26 @@ static void cluster_settle(struct cluster *cluster)
     }
 }
 
+static bool cluster_is_damaged(const struct cluster *cluster)
+{
+    for (unsigned i = 0; i < SIM_PARTICIPANTS; i++)
+        if (cluster->participants[i].damage.count > 0)
+            return true;
+    return false;
+}
+
+/* Reads all there is, and waits. */
+static void cluster_read_all(struct cluster *cluster, bool strict)
+{
+    struct sim_world *world = &cluster->net.world;
+    sim_readers_finish(cluster->readers, strict);
+    uint64_t until = world->now_us + REST_US_MAX;
+    while (world->now_us < until && sim_readers_under_way(cluster->readers) > 0)
+        sim_world_run(world, REST_STEP_US);
+    if (sim_readers_under_way(cluster->readers) > 0)
+        sim_net_fail(&cluster->net, "the last reads do not end");
+}
+
 static void cluster_finish(struct cluster *cluster)
 {
     struct sim_world *world = &cluster->net.world;
@@ -191,13 +211,14 @@ static void cluster_finish(struct cluster *cluster)
         sim_check_end(cluster->check, cluster->clients);
     if (cluster->net.result->failure[0] != '\0')
         return;
-    sim_world_run(world, COLLECT_US);
-    sim_readers_finish(cluster->readers);
+    /* Damage is noticed, told and repaired. */
+    cluster_read_all(cluster, false);
     uint64_t until = world->now_us + REST_US_MAX;
-    while (world->now_us < until && sim_readers_under_way(cluster->readers) > 0)
+    sim_world_run(world, COLLECT_US);
+    while (world->now_us < until &&
+           (cluster_is_damaged(cluster) || !sim_check_is_at_rest(cluster->check)))
         sim_world_run(world, REST_STEP_US);
-    if (sim_readers_under_way(cluster->readers) > 0)
-        sim_net_fail(&cluster->net, "the last reads do not end");
+    cluster_read_all(cluster, true);
     sim_check_leaks(cluster->check);
 }
 

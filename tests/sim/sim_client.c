@@ -21,7 +21,8 @@ enum {
     SIM_SPREAD_US_MAX = 4 * 1000,
     SIM_WRITE_US_MAX = 600 * 1000,
     SIM_PIECE_BYTES = 64 * 1024,
-    SIM_MISSED_PERMILLE = 10 /* of the writes */
+    SIM_MISSED_PERMILLE = 10, /* of the writes */
+    SIM_RETRY_PERMILLE = 600
 };
 
 struct sim_load {
@@ -88,9 +89,32 @@ static void load_leave_participant(struct sim_load *load)
     load->request = 0;
 }
 
+/* A client that does not know how its load ended sends it again, under the same label. */
+struct sim_retry {
+    struct sim_clients *clients;
+    uint32_t label;
+    unsigned table;
+};
+
+static void on_retry(void *data);
+
+static void load_retry(struct sim_load *load)
+{
+    struct sim_clients *clients = load->clients;
+    struct sim_world *world = &clients->net->world;
+    struct sim_retry *retry = malloc(sizeof *retry);
+    TG_CHECK(retry != NULL);
+    *retry = (struct sim_retry){clients, load->history->label_number, load->table};
+    clients->under_way++;
+    sim_world_after(world, sim_world_below(world, SIM_THINK_US_MAX), on_retry, retry, free);
+}
+
 static void load_end(struct sim_load *load)
 {
     struct sim_clients *clients = load->clients;
+    if (load->history->kind == SIM_PLAIN && load->history->told == TOLD_NOTHING &&
+        !clients->net->quiet && sim_world_chance(&clients->net->world, SIM_RETRY_PERMILLE))
+        load_retry(load);
     load_leave_participant(load);
     load_drop_plan(load);
     if (load->prev != NULL)
@@ -342,6 +366,20 @@ static void load_stage(struct sim_load *load)
     }
 }
 
+/* "Label already exists": if that one is finished, this client has what it wants. */
+static void load_take_label(struct sim_load *load, struct slice head)
+{
+    struct msg_txn_begin_reply reply;
+    msg_txn_begin_reply_init(&reply);
+    if (msg_txn_begin_reply_decode(head, &reply) == 0 &&
+        (reply.state == TXN_COMMITTED || reply.state == TXN_VISIBLE)) {
+        load->history->txn = reply.txn;
+        load->history->borrowed = true;
+        load_tell_committed(load, reply.state);
+    }
+    msg_txn_begin_reply_close(&reply);
+}
+
 static void on_begun(void *data, int err, struct slice head)
 {
     struct sim_load *load = data;
@@ -353,6 +391,8 @@ static void on_begun(void *data, int err, struct slice head)
         load_fail(load);
         return;
     }
+    if (err == TG_LABEL_EXISTS)
+        load_take_label(load, head);
     if (err != 0) {
         load_end(load);
         return;
@@ -480,6 +520,7 @@ static struct sim_load *load_open(struct sim_clients *clients, enum sim_load_kin
     load->clients = clients;
     load->history = &clients->history[clients->count++];
     load->history->kind = kind;
+    load->history->label_number = label;
     snprintf(load->history->label, sizeof load->history->label, "label_%u", label);
     load->ingest = ingest;
     load->epoch = clients->participants[ingest].epoch;
@@ -492,6 +533,21 @@ static struct sim_load *load_open(struct sim_clients *clients, enum sim_load_kin
     clients->under_way++;
     load->table = kind == SIM_MULTI ? 0 : (unsigned)sim_world_below(world, SIM_TABLES);
     return load;
+}
+
+static void on_retry(void *data)
+{
+    struct sim_retry retry = *(struct sim_retry *)data;
+    struct sim_clients *clients = retry.clients;
+    unsigned ingest = (unsigned)sim_world_below(&clients->net->world, SIM_PARTICIPANTS);
+    free(data);
+    clients->under_way--;
+    if (clients->net->quiet || clients->count + 2 > SIM_LOADS_MAX ||
+        clients->participants[ingest].epoch == 0)
+        return;
+    struct sim_load *load = load_open(clients, SIM_PLAIN, ingest, retry.label);
+    load->table = retry.table;
+    load_begin(load);
 }
 
 void sim_clients_load(struct sim_clients *clients)

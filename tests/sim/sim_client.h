@@ -33,6 +33,8 @@ struct sim_history {
     txn_id txn;    /* 0: never learned */
     unsigned told; /* bits of enum sim_told */
     char label[32];
+    uint32_t label_number;
+    bool borrowed;            /* txn is another client's, of the same label */
     uint64_t commit_us;       /* when a commit was first asked for; 0: never */
     struct sim_floors floors; /* what was visible for certain by then */
 };

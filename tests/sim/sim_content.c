@@ -43,6 +43,7 @@ void sim_content_make(tablet_id tablet, rowset_id rowset, struct buf *out)
     uint32_t bytes = sim_content_bytes(rowset);
     size_t from = out->len;
     uint64_t seed = mix(tablet * UINT64_C(0x9E3779B97F4A7C15) ^ rowset);
+    buf_append(out, SIM_CONTENT_MAGIC, sizeof SIM_CONTENT_MAGIC - 1);
     buf_append(out, &tablet, sizeof tablet);
     buf_append(out, &rowset, sizeof rowset);
     while (out->len - from < bytes) {

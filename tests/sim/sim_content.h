@@ -9,6 +9,9 @@
 #include "common/base/buf.h"
 #include "common/model/rowset.h"
 
+/* It begins with these, then tablet and rowset, 8 bytes each. */
+#define SIM_CONTENT_MAGIC "simulated rows: "
+
 uint32_t sim_content_bytes(rowset_id rowset);
 /* Appends. */
 void sim_content_make(tablet_id tablet, rowset_id rowset, struct buf *out);

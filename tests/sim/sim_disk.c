@@ -128,6 +128,49 @@ void sim_disk_set_lying(struct sim_disk *disk, bool lying)
     disk->lying = lying;
 }
 
+static int raw_open(const struct sim_file *file)
+{
+    int fd = (int)syscall(SYS_openat, AT_FDCWD, file->path, O_RDWR | O_CLOEXEC);
+    TG_CHECK(fd >= 0);
+    return fd;
+}
+
+static unsigned file_rot(struct sim_file *file, const void *bytes, size_t len)
+{
+    unsigned places = 0;
+    struct stat stat_;
+    int fd = raw_open(file);
+    TG_CHECK(fstat(fd, &stat_) == 0);
+    unsigned char *map = (unsigned char *)syscall(SYS_mmap, NULL, stat_.st_size + 1,
+                                                  PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    TG_CHECK(map != MAP_FAILED);
+    unsigned char *end = map + stat_.st_size;
+    for (unsigned char *at = map; (at = memmem(at, (size_t)(end - at), bytes, len)) != NULL;
+         at += len) {
+        uint64_t sector = (uint64_t)(at + len - map) / SIM_DISK_SECTOR_BYTES;
+        if (at + len >= end || (sector < file->places_capacity && file->places[sector] != 0))
+            continue;
+        at[len] ^= 0x10;
+        places++;
+    }
+    syscall(SYS_munmap, map, stat_.st_size + 1);
+    syscall(SYS_close, fd);
+    return places;
+}
+
+unsigned sim_disk_rot(struct sim_disk *disk, const void *bytes, size_t len)
+{
+    unsigned places = 0;
+    for (unsigned i = 0; i < disk->file_count; i++) {
+        struct stat stat_;
+        if (!disk->files[i]->is_folder && stat(disk->files[i]->path, &stat_) == 0 &&
+            stat_.st_size > 0)
+            places += file_rot(disk->files[i], bytes, len);
+    }
+    disk->stats.rotten += places;
+    return places;
+}
+
 bool sim_disk_is_full(const struct sim_disk *disk)
 {
     return disk->full;
@@ -241,13 +284,6 @@ static struct sector *note_sector(struct sim_file *file, uint64_t number)
     memset(sector, 0, sizeof *sector);
     sector->number = number;
     return sector;
-}
-
-static int raw_open(const struct sim_file *file)
-{
-    int fd = (int)syscall(SYS_openat, AT_FDCWD, file->path, O_RDWR | O_CLOEXEC);
-    TG_CHECK(fd >= 0);
-    return fd;
 }
 
 static void note_range(struct sim_file *file, off_t from, off_t to)

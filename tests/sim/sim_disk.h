@@ -37,6 +37,7 @@ struct sim_disk_stats {
     uint64_t sectors_lost, sectors_torn; /* by crashes; torn: of pages that were kept in part */
     uint64_t names_lost;
     uint64_t faults, full; /* calls that were failed */
+    uint64_t rotten;
 };
 
 struct sim_disk;
@@ -54,6 +55,9 @@ void sim_disk_set_speed(struct sim_disk *disk, uint64_t us_min, uint64_t us_max)
 void sim_disk_set_fault(struct sim_disk *disk, enum sim_disk_fault fault, unsigned after);
 /* Full: what would make a file longer fails with ENOSPC, and nothing is free. */
 void sim_disk_set_full(struct sim_disk *disk, bool full);
+/* A bit of the bytes behind every place that holds these ones goes wrong, if they are on the disk
+ * already. How many places. */
+unsigned sim_disk_rot(struct sim_disk *disk, const void *bytes, size_t len);
 /* A planted fault: syncs say that they did it and do nothing. */
 void sim_disk_set_lying(struct sim_disk *disk, bool lying);
 const char *sim_disk_root(const struct sim_disk *disk);

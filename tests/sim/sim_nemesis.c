@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "tests/sim/sim_content.h"
+
 enum { TROUBLE_US_MAX = 500 * 1000, SWIZZLE_US_MAX = 150 * 1000, HOUR_MS = 3600 * 1000 };
 
 static struct sim_world *world_of(struct sim_nemesis *nemesis)
@@ -257,6 +259,36 @@ static void disk(struct sim_nemesis *nemesis)
     sim_world_trace(world_of(nemesis), "disk participant=%u fault=%d", participant->node, fault);
 }
 
+/* Bits of one rowset go wrong, always at the same participant of a run: the others have it. */
+static void rot(struct sim_nemesis *nemesis)
+{
+    unsigned node = 1 + (unsigned)(nemesis->net->options->seed % SIM_PARTICIPANTS);
+    struct sim_participant *participant = &nemesis->participants[node - 1];
+    tablet_id tablets[SIM_TABLES * SIM_BUCKETS];
+    struct version_map map;
+    struct version_view view;
+    if (!participant->up)
+        return;
+    uint32_t count = tablet_set_list(participant->tablets, 0, tablets, SIM_TABLES * SIM_BUCKETS);
+    if (count == 0)
+        return;
+    tablet_id tablet = tablets[below(nemesis, count)];
+    tablet_set_share(participant->tablets, tablet, &map);
+    version_t last = version_map_last(&map);
+    if (last > 0 && version_map_between(&map, 0, last, 0, &view) == 0 && view.count > 0) {
+        uint64_t id[2] = {tablet, view.rowsets[below(nemesis, view.count)].rowset};
+        struct buf head = BUF_INIT;
+        buf_append_str(&head, SIM_CONTENT_MAGIC);
+        buf_append(&head, id, sizeof id);
+        unsigned places = sim_disk_rot(participant->disk, head.data, head.len);
+        buf_close(&head);
+        nemesis->net->result->rotten += places;
+        sim_world_trace(world_of(nemesis), "rot participant=%u tablet=%lu rowset=%lu places=%u",
+                        node, (unsigned long)id[0], (unsigned long)id[1], places);
+    }
+    version_map_close(&map);
+}
+
 /* Of minutes either way, most of them small. */
 static void jump_clock(struct sim_nemesis *nemesis)
 {
@@ -312,7 +344,10 @@ static void on_trouble(void *data)
             crash_all(nemesis);
         break;
     case 14:
-        disk(nemesis);
+        if (chance(nemesis, 700))
+            disk(nemesis);
+        else
+            rot(nemesis);
         break;
     default:
         jump_clock(nemesis);

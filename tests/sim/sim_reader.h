@@ -19,9 +19,9 @@ void sim_readers_close(struct sim_readers *readers);
 void sim_readers_read(struct sim_readers *readers);
 /* A statement: TRUNCATE of any table, or DROP and CREATE of the last one. */
 void sim_readers_statement(struct sim_readers *readers);
-/* The end: every replica of every tablet is read at its newest version, and followers are brought
- * to the end. */
-void sim_readers_finish(struct sim_readers *readers);
+/* Every replica of every tablet is read. strict: each must show all, and followers are brought to the
+ * end; else that is how damage is noticed. */
+void sim_readers_finish(struct sim_readers *readers, bool strict);
 uint32_t sim_readers_under_way(const struct sim_readers *readers);
 
 #endif

@@ -77,7 +77,7 @@ static void serve_publish(struct sim_participant *participant, struct sim_questi
     if (message.node != participant->node || message.epoch != participant->epoch) {
         msg_publish_close(&message);
         answer_err(question, TG_FENCED);
-    } else if (planted(question, MUTANT_FORGETS_A_TABLET, 20)) {
+    } else if (planted(question, MUTANT_FORGETS_A_TABLET, 100)) {
         say_bound(question, &message);
         msg_publish_close(&message);
     } else {
@@ -164,6 +164,9 @@ static int read_rowset(struct sim_participant *participant, tablet_id tablet, ro
     struct rowset_reader reader;
     struct buf bytes = BUF_INIT;
     int err = rowset_reader_open(participant->store, tablet, rowset, &reader);
+    /* A read of the product's checks each block. */
+    if (err == 0)
+        err = rowset_reader_verify(&reader);
     if (err == 0)
         err = rowset_reader_bytes(&reader, 0, reader.meta->bytes, &bytes);
     if (err == 0 && participant->net->options->mutant == MUTANT_ROTS && bytes.len > 0 &&

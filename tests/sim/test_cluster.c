@@ -89,7 +89,7 @@ static void test_planted_faults_are_found(void **state)
     (void)state;
     for (unsigned mutant = 1; mutant < MUTANTS; mutant++) {
         bool found = false;
-        for (uint64_t seed = 1; seed <= 10 && !found; seed++) {
+        for (uint64_t seed = 1; seed <= 30 && !found; seed++) {
             struct cluster_sim_options options = {.seed = seed,
                                                   .span_us = SPAN_US,
                                                   .operations = OPERATIONS,

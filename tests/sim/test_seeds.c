@@ -76,6 +76,7 @@ static void add(struct sum *sum, const struct report *report)
     all->clock_jumps += one->clock_jumps;
     all->disk_faults += one->disk_faults;
     all->fulls += one->fulls;
+    all->rotten += one->rotten;
     all->snapshots += one->snapshots;
     all->installs += one->installs;
     all->reads += one->reads;
@@ -147,10 +148,11 @@ static void print_sum(const struct sum *sum, double seconds)
     const struct cluster_sim_result *all = &sum->all;
     printf("seeds %lu in %.1f s: %.0f a minute, %lu operations, %lu events\n", sum->seeds, seconds,
            (double)sum->seeds * 60 / seconds, all->operations, all->events);
-    printf("trouble: %lu partitions, %lu coordinator crashes, %lu participant crashes (%lu by "
-           "itself), %lu disk faults, %lu disks full, %lu clock jumps, %lu sectors lost\n",
-           all->partitions, all->crashes, all->restarts, all->exits, all->disk_faults, all->fulls,
-           all->clock_jumps, all->lost_sectors);
+    printf(
+        "trouble: %lu partitions, %lu coordinator crashes, %lu participant crashes (%lu by "
+        "itself), %lu disk faults, %lu disks full, %lu clock jumps, %lu sectors lost, %lu rotten\n",
+        all->partitions, all->crashes, all->restarts, all->exits, all->disk_faults, all->fulls,
+        all->clock_jumps, all->lost_sectors, all->rotten);
     printf("work: %lu loads (told: %lu committed, %lu aborted, %lu nothing), %lu visible, %lu "
            "reads (%lu as of a time, %lu of changes; %lu refused), %lu statements\n",
            all->loads, all->committed, all->aborted, all->unknown, all->visible, all->reads,
