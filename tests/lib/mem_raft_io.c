@@ -324,8 +324,13 @@ void mem_raft_fire(struct raft *raft)
             barrier->cb(barrier, barrier->status);
             break;
         }
+        case RAFT_CHANGE: {
+            struct raft_change *change = (struct raft_change *)request;
+            change->cb(change, change->status);
+            break;
+        }
         default: {
-            /* The simulation makes no other requests but transfers. */
+            /* There are no others but transfers. */
             struct raft_transfer *transfer = (struct raft_transfer *)request;
             transfer->cb(transfer);
             break;

@@ -15,7 +15,7 @@
 
 #include "tests/lib/sim_world.h"
 
-enum { MEM_RAFT_SERVERS_MAX = 5 };
+enum { MEM_RAFT_SERVERS_MAX = 8 };
 
 struct mem_raft_options {
     uint64_t delay_us_min, delay_us_max; /* of a message */

@@ -142,8 +142,10 @@ static void cluster_open(struct cluster *cluster, const struct cluster_sim_optio
     sim_setup_init(&cluster->setup, &cluster->net, cluster->coordinators, cluster->participants);
     sim_nemesis_init(&cluster->nemesis, &cluster->net, cluster->coordinators,
                      cluster->participants);
-    for (unsigned i = 0; i < SIM_COORDINATORS; i++)
+    for (unsigned i = 0; i < SIM_FOUNDERS; i++) {
+        cluster->net.present[i] = true;
         sim_coordinator_boot(cluster->coordinators[i]);
+    }
 }
 
 static void cluster_work(struct cluster *cluster)
@@ -177,6 +179,7 @@ static void cluster_settle(struct cluster *cluster)
     uint64_t until = world->now_us + REST_US_MAX;
     while (world->now_us < until) {
         sim_world_run(world, REST_STEP_US);
+        sim_nemesis_settle(&cluster->nemesis);
         if (sim_clients_under_way(cluster->clients) == 0 &&
             sim_readers_under_way(cluster->readers) == 0 && cluster_has_joined(cluster) &&
             sim_check_is_at_rest(cluster->check))
@@ -225,6 +228,7 @@ static void cluster_finish(struct cluster *cluster)
 static void cluster_close(struct cluster *cluster)
 {
     struct cluster_sim_result *result = cluster->net.result;
+    uint64_t crashes = result->crashes;
     for (unsigned i = 0; i < SIM_COORDINATORS; i++)
         if (sim_coordinator_is_up(cluster->coordinators[i]))
             sim_coordinator_crash(cluster->coordinators[i]);
@@ -232,7 +236,7 @@ static void cluster_close(struct cluster *cluster)
     const struct mem_raft_stats *raft = mem_raft_stats(cluster->net.mem);
     result->snapshots = raft->snapshots;
     result->installs = raft->installs;
-    result->crashes -= SIM_COORDINATORS;
+    result->crashes = crashes;
     result->trace = cluster->net.world.trace;
     result->events = cluster->net.world.events;
     fiber_forget_all();

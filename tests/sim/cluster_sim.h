@@ -46,7 +46,7 @@ struct cluster_sim_result {
     uint64_t leaders, crashes, restarts;         /* leaderships, of coordinators, of participants */
     uint64_t exits;                              /* of restarts: it ended itself */
     uint64_t partitions, clock_jumps, disk_faults, fulls, rotten;
-    uint64_t snapshots, installs;
+    uint64_t snapshots, installs, transfers, joins, leaves;
     uint64_t reads, refused_reads, as_of, pulls, statements;
     uint64_t clones; /* that took all their source had */
     uint64_t lost_sectors, syncs;

@@ -82,7 +82,7 @@ static void sim_call_drop(void *data)
 /* The next coordinator, a little later. */
 static void sim_call_retry(struct sim_call *call)
 {
-    call->target = (call->target + 1) % SIM_COORDINATORS;
+    call->target = sim_net_next_coordinator(call->net, call->target);
     call->attempt++;
     call->references++;
     sim_world_after(&call->net->world, SIM_RETRY_US, sim_call_on_retry, call, sim_call_drop);
@@ -188,7 +188,7 @@ void sim_call_start(struct sim_net *net, struct sim_coordinator **coordinators, 
     call->done = done;
     call->data = data;
     call->until_us = net->world.now_us + SIM_CALL_US_MAX;
-    call->target = (unsigned)sim_world_below(&net->world, SIM_COORDINATORS);
+    call->target = sim_net_any_coordinator(net);
     call->references = 1;
     sim_call_try(call);
     sim_call_release(call);

@@ -13,20 +13,32 @@
 #include "tests/sim/sim_check_log.h"
 #include "tests/sim/sim_client.h"
 
-bool sim_check_is_at_rest(const struct sim_check *check)
+static const struct state *newest_state(const struct sim_check *check)
 {
-    uint64_t index = 0;
-    for (unsigned i = 0; i < SIM_COORDINATORS; i++) {
-        const struct state *state = sim_coordinator_state(check->coordinators[i]);
-        if (state == NULL || state->txns.open.first != NULL ||
-            state->txns.publishing.first != NULL || state->catalog.behind_count > 0)
-            return false;
-        if (i == 0)
-            index = sim_coordinator_applied(check->coordinators[i]);
-        else if (sim_coordinator_applied(check->coordinators[i]) != index)
+    struct sim_coordinator *newest = sim_coordinator_newest(check->coordinators);
+    return newest == NULL ? NULL : sim_coordinator_state(newest);
+}
+
+/* Those of the list have applied as much as the newest. */
+static bool have_applied_all(const struct sim_check *check, const struct state *state)
+{
+    struct sim_coordinator *newest = sim_coordinator_newest(check->coordinators);
+    const struct coordinators *list = &state->coordinators;
+    for (uint32_t i = 0; i < list->count; i++) {
+        struct sim_coordinator *coordinator = check->coordinators[list->list[i].id - 1];
+        if (sim_coordinator_state(coordinator) == NULL ||
+            sim_coordinator_applied(coordinator) != sim_coordinator_applied(newest))
             return false;
     }
-    return true;
+    return list->count > 0;
+}
+
+bool sim_check_is_at_rest(const struct sim_check *check)
+{
+    const struct state *state = newest_state(check);
+    return state != NULL && state->txns.open.first == NULL &&
+           state->txns.publishing.first == NULL && state->catalog.behind_count == 0 &&
+           coordinators_changing(&state->coordinators) == NULL && have_applied_all(check, state);
 }
 
 /* The tablets whose replicas are behind, into the trace. */
@@ -69,11 +81,11 @@ static void trace_behind(struct sim_check *check, const struct state *state)
 /* Why a cluster does not come to rest. */
 static void check_unrest(struct sim_check *check)
 {
-    const struct state *state = sim_coordinator_state(check->coordinators[0]);
+    const struct state *state = newest_state(check);
     char text[256] = "";
     size_t at = 0;
     if (state == NULL) {
-        sim_net_fail(check->net, "coordinator 1 does not come up");
+        sim_net_fail(check->net, "no coordinator comes up");
         return;
     }
     for (const struct tablet *tablet = state->catalog.tablets;
@@ -83,6 +95,10 @@ static void check_unrest(struct sim_check *check)
                                    (unsigned long)tablet->id, tablet_behind(tablet),
                                    tablet_catching(tablet));
     trace_behind(check, state);
+    const struct coordinator_record *changing = coordinators_changing(&state->coordinators);
+    if (changing != NULL)
+        at += (size_t)snprintf(text + at, sizeof text - at, "; coordinator %lu is %d",
+                               (unsigned long)changing->id, changing->standing);
     sim_net_fail(
         check->net,
         "the cluster does not come to rest: %u open, %u publishing, first txn %lu; "
@@ -196,10 +212,12 @@ void sim_check_end(struct sim_check *check, const struct sim_clients *clients)
         check_unrest(check);
         return;
     }
-    const struct state *state = sim_coordinator_state(check->coordinators[0]);
-    for (unsigned i = 1; i < SIM_COORDINATORS; i++)
-        if (state_hash(sim_coordinator_state(check->coordinators[i])) != state_hash(state))
-            sim_net_fail(check->net, "coordinators 1 and %u differ in the end", i + 1);
+    const struct state *state = newest_state(check);
+    for (uint32_t i = 0; i < state->coordinators.count; i++) {
+        uint64_t id = state->coordinators.list[i].id;
+        if (state_hash(sim_coordinator_state(check->coordinators[id - 1])) != state_hash(state))
+            sim_net_fail(check->net, "coordinator %lu differs in the end", (unsigned long)id);
+    }
     for (const struct table *table = state->catalog.tables; table != NULL; table = table->hh.next) {
         if (table->committed != table->visible)
             sim_net_fail(check->net, "%s: version %lu is committed and %lu visible", table->name,
@@ -224,7 +242,7 @@ void sim_check_end(struct sim_check *check, const struct sim_clients *clients)
 
 static const struct tablet *final_tablet(const struct sim_check *check, tablet_id id)
 {
-    const struct state *state = sim_coordinator_state(check->coordinators[0]);
+    const struct state *state = newest_state(check);
     const struct tablet *tablet = catalog_tablet(&state->catalog, id);
     return tablet != NULL && !tablet->table->dropped ? tablet : NULL;
 }

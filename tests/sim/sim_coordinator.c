@@ -13,6 +13,7 @@
 #include "coordinator/cluster/participants.h"
 #include "coordinator/consensus/raft_core.h"
 #include "coordinator/dispatch/dispatch.h"
+#include "coordinator/members/members_daemon.h"
 #include "coordinator/txn/publish_daemon.h"
 #include "coordinator/txn/repair_daemon.h"
 #include "coordinator/txn/sweep_daemon.h"
@@ -43,6 +44,7 @@ struct sim_coordinator {
     struct sweep_daemon *sweeper;
     struct repair_daemon *repairer;
     struct txn_manager *manager;
+    struct members_daemon *members;
     struct query_waits waits;
     struct dispatch dispatch;
     void (*applied)(void *data, unsigned i);
@@ -243,6 +245,7 @@ static void on_publish_timer(void *data)
     repair_daemon_run(coordinator->repairer);
     txn_manager_run(coordinator->manager);
     run_waits(coordinator);
+    members_daemon_run(coordinator->members);
     sim_coordinator_turn(coordinator);
 }
 
@@ -291,11 +294,20 @@ static int snapshot_with_little_log(struct raft_fsm *fsm, struct raft_buffer *bu
     return rc;
 }
 
+void sim_coordinator_info(unsigned i, struct coordinator_info *info)
+{
+    memset(info, 0, sizeof *info);
+    info->id = i + 1;
+    snprintf(info->raft, sizeof info->raft, "%u", i + 1);
+    snprintf(info->rpc, sizeof info->rpc, "127.0.0.1:%u", 9010 + i);
+    snprintf(info->http, sizeof info->http, "127.0.0.1:%u", 8030 + i);
+}
+
 static void sim_bootstrap(struct sim_coordinator *coordinator)
 {
     struct raft_configuration configuration;
     raft_configuration_init(&configuration);
-    for (unsigned k = 1; k <= SIM_COORDINATORS; k++) {
+    for (unsigned k = 1; k <= SIM_FOUNDERS; k++) {
         char address[8];
         snprintf(address, sizeof address, "%u", k);
         TG_CHECK(raft_configuration_add(&configuration, k, address, RAFT_VOTER) == 0);
@@ -344,6 +356,11 @@ void sim_coordinator_boot(struct sim_coordinator *coordinator)
     TG_CHECK(repair_daemon_open(consensus, &coordinator->seam, &coordinator->health, clock,
                                 &coordinator->repairer) == 0);
     TG_CHECK(txn_manager_open(consensus, clock, &coordinator->manager) == 0);
+    struct coordinator_infos founders = {0};
+    for (unsigned k = 0; k < SIM_FOUNDERS; k++)
+        sim_coordinator_info(k, &founders.list[founders.count++]);
+    TG_CHECK(members_daemon_open(consensus, clock, coordinator->i + 1, &founders,
+                                 &coordinator->members) == 0);
     memset(&coordinator->waits, 0, sizeof coordinator->waits);
     coordinator->dispatch = (struct dispatch){.consensus = consensus,
                                               .txns = coordinator->manager,
@@ -353,7 +370,7 @@ void sim_coordinator_boot(struct sim_coordinator *coordinator)
                                               .self = coordinator->i + 1};
     TG_CHECK(raft_core_attach(&coordinator->core, mem_raft_boot(net->mem, coordinator->i), NULL) ==
              0);
-    if (mem_raft_last_index(net->mem, coordinator->i) == 0)
+    if (coordinator->i < SIM_FOUNDERS && mem_raft_last_index(net->mem, coordinator->i) == 0)
         sim_bootstrap(coordinator);
     coordinator->up = true;
     TG_CHECK(raft_core_start(&coordinator->core, NULL) == 0);
@@ -379,6 +396,7 @@ void sim_coordinator_crash(struct sim_coordinator *coordinator)
     coordinator->net->result->crashes++;
     mem_raft_crash(coordinator->net->mem, coordinator->i);
     txn_manager_close(coordinator->manager);
+    members_daemon_close(coordinator->members);
     publish_daemon_close(coordinator->publisher);
     sweep_daemon_close(coordinator->sweeper);
     repair_daemon_close(coordinator->repairer);
@@ -386,6 +404,47 @@ void sim_coordinator_crash(struct sim_coordinator *coordinator)
     query_waits_end(&coordinator->waits);
     health_close(&coordinator->health);
     raft_core_shut(&coordinator->core, on_raft_closed);
+}
+
+static void on_ordered(struct consensus_request *request, int err,
+                       const struct apply_result *result)
+{
+    struct sim_coordinator *coordinator = request->data;
+    sim_world_trace(&coordinator->net->world, "ordered err=%d result=%d", err,
+                    err == 0 ? result->err : 0);
+    free(request);
+}
+
+void sim_coordinator_order(struct sim_coordinator *coordinator, const struct command *command)
+{
+    struct consensus_request *request = calloc(1, sizeof *request);
+    TG_CHECK(request != NULL);
+    request->done = on_ordered;
+    request->data = coordinator;
+    consensus_propose(&coordinator->core.consensus, command, request);
+    sim_coordinator_turn(coordinator);
+}
+
+void sim_coordinator_transfer(struct sim_coordinator *coordinator)
+{
+    raft_core_transfer(&coordinator->core, 0, NULL, NULL);
+    sim_coordinator_turn(coordinator);
+}
+
+void sim_coordinator_servers(const struct sim_coordinator *coordinator,
+                             struct consensus_servers *servers)
+{
+    raft_members_servers(&coordinator->core.consensus, servers);
+}
+
+struct sim_coordinator *sim_coordinator_newest(struct sim_coordinator **coordinators)
+{
+    struct sim_coordinator *newest = NULL;
+    for (unsigned i = 0; i < SIM_COORDINATORS; i++)
+        if (coordinators[i]->up && (newest == NULL || sim_coordinator_applied(coordinators[i]) >
+                                                          sim_coordinator_applied(newest)))
+            newest = coordinators[i];
+    return newest;
 }
 
 bool sim_coordinator_is_up(const struct sim_coordinator *coordinator)

@@ -8,6 +8,8 @@
 #include <stdint.h>
 
 #include "common/base/buf.h"
+#include "common/proto/msg_status.h"
+#include "coordinator/consensus/consensus.h"
 #include "coordinator/state/state.h"
 #include "tests/sim/sim_net.h"
 #include "tests/sim/sim_participant.h"
@@ -33,6 +35,17 @@ bool sim_coordinator_leads(const struct sim_coordinator *coordinator);
 uint64_t sim_coordinator_applied(const struct sim_coordinator *coordinator);
 /* NULL while it is down. */
 const struct state *sim_coordinator_state(const struct sim_coordinator *coordinator);
+/* Where coordinator i is reached. */
+void sim_coordinator_info(unsigned i, struct coordinator_info *info);
+/* Proposes a command of an operator's; whether it comes about is seen in the state. */
+void sim_coordinator_order(struct sim_coordinator *coordinator, const struct command *command);
+/* Hands the leadership over. */
+void sim_coordinator_transfer(struct sim_coordinator *coordinator);
+/* Raft's configuration, if it leads. */
+void sim_coordinator_servers(const struct sim_coordinator *coordinator,
+                             struct consensus_servers *servers);
+/* Of those that are up, the one that has applied most; NULL if none is. */
+struct sim_coordinator *sim_coordinator_newest(struct sim_coordinator **coordinators);
 /* Microseconds added to its wall clock. */
 void sim_coordinator_jump_clock(struct sim_coordinator *coordinator, int64_t us);
 /* Called with each batch that was applied. */

@@ -30,7 +30,7 @@ static int leader_node(struct sim_nemesis *nemesis)
     for (unsigned i = 0; i < SIM_COORDINATORS; i++)
         if (sim_coordinator_leads(nemesis->coordinators[i]))
             return (int)i;
-    return (int)below(nemesis, SIM_COORDINATORS);
+    return (int)sim_net_any_coordinator(nemesis->net);
 }
 
 static void cut_pair(struct sim_nemesis *nemesis, int a, int b)
@@ -59,18 +59,20 @@ static void cut_halves(struct sim_nemesis *nemesis)
 static void cut_ring(struct sim_nemesis *nemesis)
 {
     int ring[SIM_NODES];
+    int count = 0;
     for (int i = 0; i < SIM_NODES; i++)
-        ring[i] = i;
-    for (unsigned i = SIM_NODES; i-- > 1;) {
+        if (i >= SIM_COORDINATORS || nemesis->net->present[i])
+            ring[count++] = i;
+    for (unsigned i = (unsigned)count; i-- > 1;) {
         unsigned k = below(nemesis, i + 1);
         int other = ring[k];
         ring[k] = ring[i];
         ring[i] = other;
     }
-    for (int a = 0; a < SIM_NODES; a++)
-        for (int b = 0; b < SIM_NODES; b++) {
-            int distance = (b - a + SIM_NODES) % SIM_NODES;
-            sim_net_cut(nemesis->net, ring[a], ring[b], distance > 2 && distance < SIM_NODES - 2);
+    for (int a = 0; a < count; a++)
+        for (int b = 0; b < count; b++) {
+            int distance = (b - a + count) % count;
+            sim_net_cut(nemesis->net, ring[a], ring[b], distance > 2 && distance < count - 2);
         }
 }
 
@@ -197,7 +199,7 @@ static void weather(struct sim_nemesis *nemesis)
 static void crash_coordinator(struct sim_nemesis *nemesis, unsigned i)
 {
     struct sim_coordinator *coordinator = nemesis->coordinators[i];
-    if (sim_coordinator_is_down(coordinator))
+    if (sim_coordinator_is_down(coordinator) && nemesis->net->present[i])
         sim_coordinator_boot(coordinator);
     else if (sim_coordinator_is_up(coordinator))
         sim_coordinator_crash(coordinator);
@@ -234,7 +236,8 @@ static void revive(struct sim_nemesis *nemesis)
     /* In some runs long enough to fall far back. */
     unsigned permille = nemesis->net->options->seed % 3 == 0 ? 70 : 350;
     for (unsigned i = 0; i < SIM_COORDINATORS; i++)
-        if (sim_coordinator_is_down(nemesis->coordinators[i]) && chance(nemesis, permille))
+        if (nemesis->net->present[i] && sim_coordinator_is_down(nemesis->coordinators[i]) &&
+            chance(nemesis, permille))
             sim_coordinator_boot(nemesis->coordinators[i]);
     for (unsigned i = 0; i < SIM_PARTICIPANTS; i++)
         if (!nemesis->participants[i].process.alive && chance(nemesis, permille))
@@ -304,6 +307,112 @@ static void jump_clock(struct sim_nemesis *nemesis)
     sim_world_trace(world_of(nemesis), "clock node=%u us=%ld", node, (long)us);
 }
 
+/* ---- coordinators come and go ---- */
+
+static struct sim_coordinator *leading(struct sim_nemesis *nemesis)
+{
+    for (unsigned i = 0; i < SIM_COORDINATORS; i++)
+        if (sim_coordinator_leads(nemesis->coordinators[i]))
+            return nemesis->coordinators[i];
+    return NULL;
+}
+
+/* Somebody new, with an empty disk and an id that nobody had. */
+static void order_add(struct sim_nemesis *nemesis, struct sim_coordinator *leader)
+{
+    const struct coordinators *list = &sim_coordinator_state(leader)->coordinators;
+    struct command command = {.type = COMMAND_COORDINATOR_ADD};
+    struct coordinator_info info;
+    if (list->next_id == 0 || list->next_id > SIM_COORDINATORS || list->count >= 5)
+        return;
+    sim_coordinator_info((unsigned)list->next_id - 1, &info);
+    command.coordinator.id = info.id;
+    command.coordinator.nonce = sim_world_between(world_of(nemesis), 1, UINT64_MAX / 2);
+    memcpy(command.coordinator.raft, info.raft, sizeof command.coordinator.raft);
+    memcpy(command.coordinator.rpc, info.rpc, sizeof command.coordinator.rpc);
+    memcpy(command.coordinator.http, info.http, sizeof command.coordinator.http);
+    sim_world_trace(world_of(nemesis), "order add coordinator=%lu", (unsigned long)info.id);
+    sim_coordinator_order(leader, &command);
+}
+
+/* One of the list leaves; it may be dead already. */
+static void order_drop(struct sim_nemesis *nemesis, struct sim_coordinator *leader)
+{
+    const struct coordinators *list = &sim_coordinator_state(leader)->coordinators;
+    struct command command = {.type = COMMAND_COORDINATOR_DROP};
+    unsigned voters = 0;
+    for (uint32_t i = 0; i < list->count; i++)
+        voters += list->list[i].standing == COORDINATOR_VOTES;
+    if (list->count < 3 || voters < 3)
+        return;
+    unsigned id = (unsigned)list->list[below(nemesis, list->count)].id;
+    command.coordinator.id = id;
+    nemesis->leaving = id;
+    nemesis->dead = chance(nemesis, 400);
+    sim_world_trace(world_of(nemesis), "order drop coordinator=%u dead=%d", id, nemesis->dead);
+    sim_coordinator_order(leader, &command);
+    if (!nemesis->dead)
+        return;
+    nemesis->net->present[id - 1] = false;
+    if (sim_coordinator_is_up(nemesis->coordinators[id - 1]))
+        sim_coordinator_crash(nemesis->coordinators[id - 1]);
+}
+
+/* What the list says is done: who is new starts, who is gone is stopped after a while. An order that
+ * did not come about is given again. */
+static void on_members(struct sim_nemesis *nemesis)
+{
+    struct sim_coordinator *newest = sim_coordinator_newest(nemesis->coordinators);
+    if (newest == NULL)
+        return;
+    const struct coordinators *list = &sim_coordinator_state(newest)->coordinators;
+    for (uint32_t i = 0; i < list->count; i++) {
+        unsigned k = (unsigned)list->list[i].id - 1;
+        if (!nemesis->net->present[k] && nemesis->leaving != k + 1 &&
+            sim_coordinator_is_down(nemesis->coordinators[k])) {
+            nemesis->net->present[k] = true;
+            nemesis->net->result->joins++;
+            sim_world_trace(world_of(nemesis), "joins coordinator=%u", k + 1);
+            sim_coordinator_boot(nemesis->coordinators[k]);
+        }
+    }
+    if (nemesis->leaving == 0)
+        return;
+    const struct coordinator_record *record = coordinators_find(list, nemesis->leaving);
+    struct sim_coordinator *leader = leading(nemesis);
+    if (record != NULL && record->standing != COORDINATOR_LEAVES && leader != NULL) {
+        struct command command = {.type = COMMAND_COORDINATOR_DROP};
+        command.coordinator.id = nemesis->leaving;
+        sim_coordinator_order(leader, &command);
+    }
+    if (record != NULL || (!nemesis->net->quiet && !chance(nemesis, 300)))
+        return;
+    unsigned k = nemesis->leaving - 1;
+    sim_world_trace(world_of(nemesis), "gone coordinator=%u", k + 1);
+    nemesis->net->present[k] = false;
+    nemesis->net->result->leaves++;
+    if (sim_coordinator_is_up(nemesis->coordinators[k]))
+        sim_coordinator_crash(nemesis->coordinators[k]);
+    nemesis->leaving = 0;
+}
+
+static void change_members(struct sim_nemesis *nemesis)
+{
+    struct sim_coordinator *leader = leading(nemesis);
+    if (leader == NULL)
+        return;
+    if (nemesis->net->options->seed % 3 != 1 || chance(nemesis, 300)) {
+        sim_world_trace(world_of(nemesis), "transfer");
+        nemesis->net->result->transfers++;
+        sim_coordinator_transfer(leader);
+    } else if (nemesis->leaving == 0) {
+        if (chance(nemesis, 500))
+            order_add(nemesis, leader);
+        else
+            order_drop(nemesis, leader);
+    }
+}
+
 /* ---- in turn ---- */
 
 static void on_trouble(void *data)
@@ -311,7 +420,8 @@ static void on_trouble(void *data)
     struct sim_nemesis *nemesis = data;
     if (nemesis->net->quiet)
         return;
-    switch (below(nemesis, 16)) {
+    on_members(nemesis);
+    switch (below(nemesis, 18)) {
     case 0:
     case 1:
     case 2:
@@ -333,7 +443,7 @@ static void on_trouble(void *data)
         crash_participant(nemesis, below(nemesis, SIM_PARTICIPANTS));
         break;
     case 10:
-        crash_coordinator(nemesis, below(nemesis, SIM_COORDINATORS));
+        crash_coordinator(nemesis, sim_net_any_coordinator(nemesis->net));
         break;
     case 11:
     case 12:
@@ -348,6 +458,10 @@ static void on_trouble(void *data)
             disk(nemesis);
         else
             rot(nemesis);
+        break;
+    case 15:
+    case 16:
+        change_members(nemesis);
         break;
     default:
         jump_clock(nemesis);
@@ -392,6 +506,12 @@ void sim_nemesis_end(struct sim_nemesis *nemesis)
     /* What crashed just now has to close first. */
     sim_world_run(&net->world, 10);
     for (unsigned i = 0; i < SIM_COORDINATORS; i++)
-        if (sim_coordinator_is_down(nemesis->coordinators[i]))
+        if (net->present[i] && sim_coordinator_is_down(nemesis->coordinators[i]))
             sim_coordinator_boot(nemesis->coordinators[i]);
+    on_members(nemesis);
+}
+
+void sim_nemesis_settle(struct sim_nemesis *nemesis)
+{
+    on_members(nemesis);
 }

@@ -16,6 +16,8 @@ struct sim_nemesis {
     int swizzled[SIM_NODES];
     unsigned swizzle_count, swizzle_at;
     bool swizzling;
+    unsigned leaving; /* id of the coordinator that is being dropped, 0 if none */
+    bool dead;        /* … and is not there any more */
 };
 
 void sim_nemesis_init(struct sim_nemesis *nemesis, struct sim_net *net,
@@ -24,5 +26,7 @@ void sim_nemesis_init(struct sim_nemesis *nemesis, struct sim_net *net,
 void sim_nemesis_start(struct sim_nemesis *nemesis);
 /* All is well again: everything runs, every link works, every disk has room. */
 void sim_nemesis_end(struct sim_nemesis *nemesis);
+/* Now and then after that: who joins is started, who is gone is stopped. */
+void sim_nemesis_settle(struct sim_nemesis *nemesis);
 
 #endif

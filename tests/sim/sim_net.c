@@ -88,3 +88,16 @@ bool sim_net_is_cut(const struct sim_net *net, int from, int to)
 {
     return from != SIM_CLIENT && to != SIM_CLIENT && net->cuts[from][to];
 }
+
+unsigned sim_net_next_coordinator(const struct sim_net *net, unsigned i)
+{
+    for (unsigned k = 1; k <= SIM_COORDINATORS; k++)
+        if (net->present[(i + k) % SIM_COORDINATORS])
+            return (i + k) % SIM_COORDINATORS;
+    TG_UNREACHABLE();
+}
+
+unsigned sim_net_any_coordinator(struct sim_net *net)
+{
+    return sim_net_next_coordinator(net, (unsigned)sim_world_below(&net->world, SIM_COORDINATORS));
+}

@@ -11,7 +11,8 @@
 #include "tests/sim/cluster_sim.h"
 
 enum {
-    SIM_COORDINATORS = 3,
+    SIM_FOUNDERS = 3,     /* coordinators that form the cluster: ids 1.. */
+    SIM_COORDINATORS = 7, /* with those that may join later */
     SIM_PARTICIPANTS = 4, /* node ids 1.. */
     SIM_NODES = SIM_COORDINATORS + SIM_PARTICIPANTS,
     SIM_CLIENT = -1, /* in place of a node's number: is never cut off */
@@ -36,6 +37,7 @@ struct sim_net {
     unsigned loss_permille;
     unsigned repeat_permille;        /* of questions to participants: they come twice */
     bool cuts[SIM_NODES][SIM_NODES]; /* one way */
+    bool present[SIM_COORDINATORS];  /* formed the cluster or joined it, and is not gone for good */
 };
 
 /* The first failure of a run stays. */
@@ -48,6 +50,9 @@ void sim_net_send(struct sim_net *net, int from, int to, void (*run)(void *data)
 /* One way; between coordinators for raft too. */
 void sim_net_cut(struct sim_net *net, int from, int to, bool cut);
 void sim_net_heal(struct sim_net *net);
+/* A coordinator that is present, drawn, or the next one behind i. */
+unsigned sim_net_any_coordinator(struct sim_net *net);
+unsigned sim_net_next_coordinator(const struct sim_net *net, unsigned i);
 bool sim_net_is_cut(const struct sim_net *net, int from, int to);
 
 #endif

@@ -363,7 +363,8 @@ static void finish_tablet(struct sim_readers *readers, const struct table *table
 void sim_readers_finish(struct sim_readers *readers, bool strict)
 {
     readers->strict = strict;
-    const struct state *state = sim_coordinator_state(readers->coordinators[0]);
+    const struct state *state =
+        sim_coordinator_state(sim_coordinator_newest(readers->coordinators));
     for (const struct table *table = state->catalog.tables; table != NULL; table = table->hh.next)
         for (uint32_t bucket = 0; bucket < table->bucket_count; bucket++)
             finish_tablet(readers, table, table->tablets[bucket]);

@@ -89,6 +89,8 @@ static void send_heartbeats(struct sim_participant *participant, void *data)
         return;
     sim_participant_fill_heartbeat(participant, &message);
     for (unsigned k = 0; k < SIM_COORDINATORS; k++) {
+        if (!setup->net->present[k])
+            continue;
         struct sim_heartbeat *heartbeat = calloc(1, sizeof *heartbeat);
         TG_CHECK(heartbeat != NULL);
         heartbeat->setup = setup;

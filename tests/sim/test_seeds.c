@@ -79,6 +79,9 @@ static void add(struct sum *sum, const struct report *report)
     all->rotten += one->rotten;
     all->snapshots += one->snapshots;
     all->installs += one->installs;
+    all->transfers += one->transfers;
+    all->joins += one->joins;
+    all->leaves += one->leaves;
     all->reads += one->reads;
     all->refused_reads += one->refused_reads;
     all->as_of += one->as_of;
@@ -157,8 +160,11 @@ static void print_sum(const struct sum *sum, double seconds)
            "reads (%lu as of a time, %lu of changes; %lu refused), %lu statements\n",
            all->loads, all->committed, all->aborted, all->unknown, all->visible, all->reads,
            all->as_of, all->pulls, all->refused_reads, all->statements);
-    printf("inside: %lu leaderships, %lu snapshots (%lu installed), %lu clones, %lu syncs\n",
-           all->leaders, all->snapshots, all->installs, all->clones, all->syncs);
+    printf(
+        "inside: %lu leaderships (%lu transfers ordered), %lu coordinators joined, %lu left, %lu "
+        "snapshots (%lu installed), %lu clones, %lu syncs\n",
+        all->leaders, all->transfers, all->joins, all->leaves, all->snapshots, all->installs,
+        all->clones, all->syncs);
     printf("violations: %lu\n", sum->failed);
 }
 
