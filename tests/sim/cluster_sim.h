@@ -41,10 +41,11 @@ struct cluster_sim_result {
     uint64_t trace;
     uint64_t events;
     uint64_t operations;
-    uint64_t loads, committed, aborted, unknown; /* as clients were told */
-    uint64_t visible, versions;                  /* in the end */
-    uint64_t leaders, crashes, restarts;         /* leaderships, of coordinators, of participants */
-    uint64_t exits;                              /* of restarts: it ended itself */
+    uint64_t loads, committed, aborted, refused, unknown; /* as clients were told */
+    uint64_t left;                                        /* by clients that never came back */
+    uint64_t visible, versions;                           /* in the end */
+    uint64_t leaders, crashes, restarts; /* leaderships, of coordinators, of participants */
+    uint64_t exits;                      /* of restarts: it ended itself */
     uint64_t partitions, clock_jumps, disk_faults, fulls, rotten;
     uint64_t snapshots, installs, transfers, joins, leaves;
     uint64_t reads, refused_reads, as_of, pulls, statements;

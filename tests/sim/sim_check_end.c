@@ -233,7 +233,9 @@ void sim_check_end(struct sim_check *check, const struct sim_clients *clients)
         result->visible += txn != NULL && txn->state == TXN_VISIBLE;
         result->committed += (history[i].told & TOLD_COMMITTED) != 0;
         result->aborted += (history[i].told & TOLD_ABORTED) != 0;
-        result->unknown += history[i].told == TOLD_NOTHING;
+        result->refused += history[i].told == TOLD_REFUSED;
+        result->left += history[i].kind == SIM_SILENT && history[i].told == TOLD_NOTHING;
+        result->unknown += history[i].kind != SIM_SILENT && history[i].told == TOLD_NOTHING;
     }
     result->loads = count;
 }

@@ -394,6 +394,7 @@ static void on_begun(void *data, int err, struct slice head)
     if (err == TG_LABEL_EXISTS)
         load_take_label(load, head);
     if (err != 0) {
+        load_tell(load, TOLD_REFUSED);
         load_end(load);
         return;
     }

@@ -25,7 +25,12 @@ enum sim_load_kind {
     SIM_KINDS
 };
 
-enum sim_told { TOLD_NOTHING = 0, TOLD_COMMITTED = 1, TOLD_ABORTED = 2 };
+enum sim_told {
+    TOLD_NOTHING = 0,
+    TOLD_COMMITTED = 1,
+    TOLD_ABORTED = 2,
+    TOLD_REFUSED = 4 /* nothing began, or its label is another's */
+};
 
 /* What one client knows of its transaction. */
 struct sim_history {

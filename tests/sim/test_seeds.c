@@ -67,6 +67,8 @@ static void add(struct sum *sum, const struct report *report)
     all->committed += one->committed;
     all->aborted += one->aborted;
     all->unknown += one->unknown;
+    all->refused += one->refused;
+    all->left += one->left;
     all->visible += one->visible;
     all->leaders += one->leaders;
     all->crashes += one->crashes;
@@ -156,10 +158,11 @@ static void print_sum(const struct sum *sum, double seconds)
         "itself), %lu disk faults, %lu disks full, %lu clock jumps, %lu sectors lost, %lu rotten\n",
         all->partitions, all->crashes, all->restarts, all->exits, all->disk_faults, all->fulls,
         all->clock_jumps, all->lost_sectors, all->rotten);
-    printf("work: %lu loads (told: %lu committed, %lu aborted, %lu nothing), %lu visible, %lu "
+    printf("work: %lu loads (told: %lu committed, %lu aborted, %lu refused, %lu nothing; %lu left "
+           "alone), %lu visible, %lu "
            "reads (%lu as of a time, %lu of changes; %lu refused), %lu statements\n",
-           all->loads, all->committed, all->aborted, all->unknown, all->visible, all->reads,
-           all->as_of, all->pulls, all->refused_reads, all->statements);
+           all->loads, all->committed, all->aborted, all->refused, all->unknown, all->left,
+           all->visible, all->reads, all->as_of, all->pulls, all->refused_reads, all->statements);
     printf(
         "inside: %lu leaderships (%lu transfers ordered), %lu coordinators joined, %lu left, %lu "
         "snapshots (%lu installed), %lu clones, %lu syncs\n",
