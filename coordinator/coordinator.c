@@ -7,39 +7,16 @@
  * Everything runs on one loop; the thread pool serves raft's disk work only. */
 #include "coordinator/coordinator.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/file.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "common/base/log.h"
 #include "common/net/tcp.h"
 #include "coordinator/consensus/raft_dir.h"
 #include "coordinator/coordinator_parts.h"
-
-/* ---- directory ---- */
-
-/* Two processes on one directory would write one log: the second is refused. */
-static int lock_dir(struct coordinator *c, struct tg_errmsg *msg)
-{
-    char path[OPTION_PATH_BYTES + 16];
-
-    if (mkdir(c->options->data_dir, 0755) != 0 && errno != EEXIST)
-        return tg_fail(msg, TG_IO, "cannot make data_dir %s: %s", c->options->data_dir,
-                       strerror(errno));
-    snprintf(path, sizeof path, "%s/lock", c->options->data_dir);
-    c->lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-    if (c->lock < 0)
-        return tg_fail(msg, TG_IO, "cannot open %s: %s", path, strerror(errno));
-    if (flock(c->lock, LOCK_EX | LOCK_NB) != 0)
-        return tg_fail(msg, TG_BUSY, "another coordinator runs on %s", c->options->data_dir);
-    snprintf(c->raft_dir, sizeof c->raft_dir, "%s/raft", c->options->data_dir);
-    return raft_dir_prepare(c->raft_dir, msg);
-}
+#include "coordinator/data_dir.h"
 
 /* ---- parts ---- */
 
@@ -92,6 +69,7 @@ static int open_raft(struct coordinator *c, struct tg_errmsg *msg)
     options.heartbeat_ms = (unsigned)c->options->heartbeat_ms;
     options.snapshot_bytes = c->options->snapshot_bytes;
     options.disk_reserve_bytes = c->options->disk_reserve_bytes;
+    coordinator_peers_tell(c, &options);
     return raft_node_open(c->loop, &options, clock_system(), &observer, &c->raft, msg);
 }
 
@@ -198,7 +176,7 @@ static void serve(struct coordinator *c)
     if (err == 0)
         err = raft_node_start(c->raft, &msg);
     if (err == 0) {
-        c->handlers.knows_uuid_later = c->handlers.knows_uuid_later || c->joins;
+        c->dispatch.of_cluster = c->handlers.silent || c->joins;
         c->handlers.phase = STATUS_SERVES;
         err = open_http(c, &msg);
     }
@@ -256,7 +234,7 @@ static int start(struct coordinator *c, struct tg_errmsg *msg)
     int err = coordinator_peers_init(c, msg);
 
     if (err == 0)
-        err = lock_dir(c, msg);
+        err = data_dir_open(c->options->data_dir, &c->lock, c->raft_dir, msg);
     if (err == 0)
         err = raft_dir_look(c->raft_dir, &dir, msg);
     if (err == 0)
@@ -266,7 +244,7 @@ static int start(struct coordinator *c, struct tg_errmsg *msg)
     if (err != 0)
         return err;
     bool fresh = dir.kind == RAFT_DIR_EMPTY || dir.kind == RAFT_DIR_HALF;
-    c->handlers.knows_uuid_later = !fresh;
+    c->handlers.silent = !fresh;
     if (dir.kind != RAFT_DIR_COMPLETE && c->options->join)
         return start_join(c, msg);
     if (fresh && c->options->bootstrap && c->dispatch.peer_count > 1)

@@ -8,6 +8,7 @@
 #include "coordinator/cluster/peer_watch.h"
 #include "coordinator/cluster/rpc_participants.h"
 #include "coordinator/consensus/raft_node.h"
+#include "coordinator/data_dir.h"
 #include "coordinator/join.h"
 #include "coordinator/members/members_daemon.h"
 #include "coordinator/options.h"
@@ -32,7 +33,7 @@ struct coordinator {
     const struct coordinator_address *own;
     struct loop *loop;
     int lock; /* file descriptor of the data directory's lock, -1 if none */
-    char raft_dir[OPTION_PATH_BYTES + 16];
+    char raft_dir[DATA_DIR_RAFT_BYTES];
 
     struct dispatch dispatch;
     struct rpc_handlers handlers;
@@ -79,6 +80,9 @@ int coordinator_peers_init(struct coordinator *coordinator, struct tg_errmsg *ms
 void coordinator_peers_refresh(struct coordinator *coordinator);
 /* Opens what watches and changes them, once raft is open. */
 int coordinator_peers_open(struct coordinator *coordinator, struct tg_errmsg *msg);
+/* What raft asks about them. */
+struct raft_node_options;
+void coordinator_peers_tell(struct coordinator *coordinator, struct raft_node_options *options);
 /* coordinator_watch.c: what follows from leadership, from applied batches and from time. */
 void coordinator_watch_leadership(void *coordinator, bool leads);
 void coordinator_watch_applied(void *coordinator);

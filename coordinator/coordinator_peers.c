@@ -150,3 +150,69 @@ int coordinator_peers_open(struct coordinator *c, struct tg_errmsg *msg)
         set_peers(c);
     return err;
 }
+
+/* ---- what raft asks ---- */
+
+static bool votes(const struct coordinator *c, uint64_t id)
+{
+    const struct coordinator_record *record =
+        coordinators_find(&consensus_state(c->dispatch.consensus)->coordinators, id);
+
+    return record == NULL || record->standing == COORDINATOR_VOTES;
+}
+
+static enum consensus_clock clock_state(void *data, uint64_t wall_us, uint64_t monotonic_us)
+{
+    const struct coordinator *c = data;
+
+    if (c->peer_watch == NULL)
+        return CONSENSUS_CLOCK_UNKNOWN;
+    switch (peer_words_clock(peer_watch_words(c->peer_watch), wall_us, monotonic_us)) {
+    case PEER_CLOCK_AHEAD:
+        return CONSENSUS_CLOCK_AHEAD;
+    case PEER_CLOCK_UNKNOWN:
+        return CONSENSUS_CLOCK_UNKNOWN;
+    case PEER_CLOCK_GOOD:
+        break;
+    }
+    return CONSENSUS_CLOCK_GOOD;
+}
+
+static bool fit(void *data, uint64_t id)
+{
+    const struct coordinator *c = data;
+    struct clock *clock = clock_system();
+
+    return c->peer_watch == NULL ||
+           peer_words_is_fit(peer_watch_words(c->peer_watch), id, clock_wall_us(clock),
+                             clock_monotonic_us(clock));
+}
+
+static bool others_have_room(void *data)
+{
+    const struct coordinator *c = data;
+
+    return c->peer_watch == NULL ||
+           peer_words_short_of_room(peer_watch_words(c->peer_watch),
+                                    clock_monotonic_us(clock_system())) == NULL;
+}
+
+static bool someone_has_room(void *data)
+{
+    const struct coordinator *c = data;
+
+    for (uint32_t i = 0; i < c->dispatch.peer_count; i++)
+        if (c->dispatch.peers[i].id != c->dispatch.self && votes(c, c->dispatch.peers[i].id) &&
+            c->peer_watch != NULL && fit(data, c->dispatch.peers[i].id))
+            return true;
+    return false;
+}
+
+void coordinator_peers_tell(struct coordinator *c, struct raft_node_options *options)
+{
+    options->clock_state = clock_state;
+    options->fit = fit;
+    options->others_have_room = others_have_room;
+    options->someone_has_room = someone_has_room;
+    options->peers_data = c;
+}

@@ -24,6 +24,7 @@ static void close_rest(void *data)
     join_close(c->join);
     members_calls_close(c->dispatch.members);
     peer_watch_close(c->peer_watch);
+    c->peer_watch = NULL;
     health_close(&c->health);
     if (c->rpc != NULL)
         rpc_server_close(c->rpc, rpc_closed, c);
@@ -33,8 +34,8 @@ static void close_rest(void *data)
 
 static void close_raft(struct coordinator *c)
 {
-    c->handlers.phase = STATUS_LOOKS;    /* calls that still come are sent elsewhere … */
-    c->handlers.knows_uuid_later = true; /* … and nothing is told of the cluster */
+    c->handlers.phase = STATUS_LOOKS; /* calls that still come are sent elsewhere … */
+    c->handlers.silent = true;        /* … and nothing is told of the cluster */
     if (c->tick != NULL)
         loop_timer_close(c->tick);
     if (c->sweep != NULL)

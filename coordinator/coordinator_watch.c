@@ -166,6 +166,13 @@ void coordinator_watch_tick(void *data)
     if (c->mover != NULL)
         move_daemon_run(c->mover);
     log_leader(c);
+    if (c->raft != NULL) {
+        struct raft_node_stats raft;
+
+        raft_node_stats(c->raft, &raft);
+        c->dispatch.disk_free_bytes = raft.disk_free_bytes;
+        c->dispatch.room = (enum status_room)raft.room;
+    }
 }
 
 static void look_at_clock(struct coordinator *c)
@@ -225,6 +232,8 @@ void coordinator_watch_metrics(void *data)
     set_count("tidegate_raft_snapshots_taken", "snapshots since the start", raft.snapshots_taken);
     set_count("tidegate_raft_links_refused", "links refused since the start", raft.links_refused);
     set_count("tidegate_raft_stalls", "turns of the loop later than a heartbeat", raft.stalls);
+    set("tidegate_raft_append_ms", "how long the oldest write to the own log has been under way",
+        raft.append_ms);
     set("tidegate_disk_free_bytes", "free space for the log", raft.disk_free_bytes);
     set("tidegate_transactions_open", "PREPARE and PRECOMMITTED transactions",
         state->txns.open.count);

@@ -6,6 +6,7 @@
 
 #include "common/base/log.h"
 #include "coordinator/coordinator.h"
+#include "coordinator/recover.h"
 
 #define PURPOSE                                                                                    \
     "Keeps the catalog, transactions, versions and members of a Tidegate cluster in a replicated " \
@@ -16,6 +17,18 @@ static int print(struct buf *text)
     fwrite(text->data, 1, text->len, stdout);
     buf_close(text);
     return fflush(stdout) == 0 ? 0 : 1;
+}
+
+/* Takes a flag that is no option, so that no configuration file can have it, out of the arguments. */
+static bool take_flag(int *argc, char **argv, const char *flag)
+{
+    for (int i = 1; i < *argc; i++)
+        if (strcmp(argv[i], flag) == 0) {
+            memmove(&argv[i], &argv[i + 1], (size_t)(*argc - i) * sizeof *argv);
+            --*argc;
+            return true;
+        }
+    return false;
 }
 
 static bool wants_example(int argc, char **argv)
@@ -36,6 +49,8 @@ int main(int argc, char **argv)
 
     /* raft's disk work runs there, several writes at once; read when the first loop is made. */
     setenv("UV_THREADPOOL_SIZE", "16", 0);
+    bool recovers = take_flag(&argc, argv, RECOVER_FLAG);
+    bool accepts = recovers && take_flag(&argc, argv, RECOVER_ACCEPT);
     if (wants_example(argc, argv)) {
         config_print_example(table, coordinator_option_count, &text);
         return print(&text);
@@ -47,7 +62,9 @@ int main(int argc, char **argv)
     if (err == 0 && help) {
         config_print_help(table, coordinator_option_count, "tidegate-coordinator", PURPOSE, &text);
         buf_append_str(&text, "\n  --print-example-config\n        Print an annotated "
-                              "configuration file and exit.\n");
+                              "configuration file and exit.\n"
+                              "  " RECOVER_FLAG " [" RECOVER_ACCEPT "]\n        After the loss of "
+                              "a majority: make this one the only member (docs/operations.md).\n");
         return print(&text);
     }
     if (err == 0 && version) {
@@ -63,5 +80,5 @@ int main(int argc, char **argv)
         return 2;
     }
     log_set_level(level);
-    return coordinator_run(&options);
+    return recovers ? recover_run(&options, accepts) : coordinator_run(&options);
 }

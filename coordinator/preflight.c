@@ -100,7 +100,8 @@ static void on_status(void *data, const struct rpc_reply *reply)
     p->waits_for--;
     if (p->closing || p->over)
         return;
-    if (reply->err == 0 && msg_status_reply_decode(reply->head, &status) == 0) {
+    if (reply->err == 0 && msg_status_reply_decode(reply->head, &status) == 0 &&
+        !status.of_cluster) {
         /* Once everybody said that there is no cluster, one that exists was formed meanwhile, and
          * this node is of it. */
         if (status.cluster_uuid[0] != '\0' && *p->phase != STATUS_READY) {

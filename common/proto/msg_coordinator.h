@@ -35,9 +35,9 @@ struct coordinator_fare {
     enum status_room room;
     uint64_t disk_free_bytes;
 };
-/* Verdicts: 0; TG_BUSY (another change is under way), TG_EXISTS (id or address in use, id used
- * before), TG_NOT_FOUND, TG_REFUSED (it would cost the majority; for JOIN: this directory may not
- * come back), TG_UNREACHABLE (ADD: nobody waits there to be added). */
+/* Verdicts: 0; TG_REFUSED (another change is under way, it would cost the majority; ADD: nobody
+ * waits there to be added; JOIN: this directory may not come back), TG_EXISTS (id or address in
+ * use, id used before), TG_NOT_FOUND. */
 struct msg_coordinator_reply {
     bool admitted; /* JOIN: start with raft now */
     uint64_t leader;

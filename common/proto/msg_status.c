@@ -8,7 +8,7 @@
 #include "common/base/msgpack.h"
 #include "common/proto/codec.h"
 
-enum { STATUS_FIELDS = 14, INFO_FIELDS = 5, STANDING_MAX = 3 };
+enum { STATUS_FIELDS = 15, INFO_FIELDS = 5, STANDING_MAX = 3 };
 
 void coordinator_infos_encode(const struct coordinator_infos *infos, struct buf *out)
 {
@@ -55,6 +55,7 @@ void msg_status_reply_encode(const struct msg_status_reply *reply, struct buf *o
     mp_uint(out, reply->applied_index);
     mp_uint(out, reply->last_stamp_us);
     mp_uint(out, (uint64_t)reply->phase);
+    mp_bool(out, reply->of_cluster);
     mp_uint(out, reply->nonce);
     mp_uint(out, reply->wall_us);
     mp_uint(out, (uint64_t)reply->room);
@@ -76,6 +77,7 @@ int msg_status_reply_decode(struct slice head, struct msg_status_reply *reply)
     reply->applied_index = mp_read_uint(&cursor);
     reply->last_stamp_us = mp_read_uint(&cursor);
     reply->phase = (enum status_phase)mp_read_uint_max(&cursor, STATUS_JOINS);
+    reply->of_cluster = mp_read_bool(&cursor);
     reply->nonce = mp_read_uint(&cursor);
     reply->wall_us = mp_read_uint(&cursor);
     reply->room = (enum status_room)mp_read_uint_max(&cursor, STATUS_ROOM_NONE);

@@ -4,6 +4,8 @@
 #ifndef TG_COMMON_PROTO_MSG_STATUS_H
 #define TG_COMMON_PROTO_MSG_STATUS_H
 
+#include <stdbool.h>
+
 #include "common/base/buf.h"
 #include "common/model/ids.h"
 
@@ -46,7 +48,8 @@ struct msg_status_reply {
     uint64_t applied_index;
     uint64_t last_stamp_us;
     enum status_phase phase;
-    uint64_t nonce;   /* of its directory, while it waits to be added; else 0 */
+    bool of_cluster; /* it is of a cluster whose uuid it has not applied yet: "" is no word on it */
+    uint64_t nonce;  /* of its directory, while it waits to be added; else 0 */
     uint64_t wall_us; /* its clock as it answers */
     enum status_room room;
     uint64_t disk_free_bytes;

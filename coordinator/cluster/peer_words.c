@@ -91,6 +91,29 @@ enum peer_clock peer_words_clock(const struct peer_words *words, uint64_t wall_u
     return sorted[(count - 1) / 2] > PEER_CLOCK_AHEAD_US_MAX ? PEER_CLOCK_AHEAD : PEER_CLOCK_GOOD;
 }
 
+/* All clocks as they are before the own one: a peer is ahead if it is before most of the others. */
+bool peer_words_is_fit(const struct peer_words *words, uint64_t id, uint64_t wall_us,
+                       uint64_t now_us)
+{
+    const struct peer_word *word = peer_words_find(words, id);
+    uint32_t others = 1; /* this node */
+    uint32_t passed = 0;
+    int64_t mine;
+    int64_t its;
+
+    if (!peer_words_is_alive(words, id, now_us) || word->room != STATUS_ROOM_FREE ||
+        !peer_words_ahead(word, wall_us, now_us, &mine))
+        return false;
+    passed += -mine > PEER_CLOCK_AHEAD_US_MAX;
+    for (uint32_t i = 0; i < words->count; i++) {
+        if (words->list[i].id == id || !peer_words_ahead(&words->list[i], wall_us, now_us, &its))
+            continue;
+        others++;
+        passed += its - mine > PEER_CLOCK_AHEAD_US_MAX;
+    }
+    return passed * 2 <= others;
+}
+
 const struct peer_word *peer_words_short_of_room(const struct peer_words *words, uint64_t now_us)
 {
     for (uint32_t i = 0; i < words->count; i++)

@@ -54,6 +54,9 @@ bool peer_words_ahead(const struct peer_word *word, uint64_t wall_us, uint64_t n
                       int64_t *ahead_us);
 /* Judged by the median of the peers heard lately, of two in the middle the kinder one. */
 enum peer_clock peer_words_clock(const struct peer_words *words, uint64_t wall_us, uint64_t now_us);
+/* Alive, with room on its disk, and not ahead of the median of all, this node's clock included. */
+bool peer_words_is_fit(const struct peer_words *words, uint64_t id, uint64_t wall_us,
+                       uint64_t now_us);
 /* The first one heard lately whose disk is under its reserve; NULL if there is none. */
 const struct peer_word *peer_words_short_of_room(const struct peer_words *words, uint64_t now_us);
 

@@ -48,6 +48,13 @@ enum consensus_step {
     CONSENSUS_STEP_REMOVE
 };
 
+/* What the other coordinators' clocks say of the own one (rule 14). */
+enum consensus_clock {
+    CONSENSUS_CLOCK_GOOD = 0,
+    CONSENSUS_CLOCK_UNKNOWN, /* they have said nothing yet */
+    CONSENSUS_CLOCK_AHEAD    /* neither stamps nor leads: another one must lead */
+};
+
 struct consensus {
     const struct consensus_ops *ops;
 };

@@ -202,6 +202,23 @@ int raft_core_start(struct raft_core *core, struct tg_errmsg *msg)
 
 /* ---- leading ---- */
 
+static enum consensus_clock core_clock(const struct raft_core *core, struct proposer_time now)
+{
+    return core->options.clock_state != NULL ? core->options.clock_state(core->options.data, now)
+                                             : CONSENSUS_CLOCK_GOOD;
+}
+
+void raft_core_shed(struct raft_core *core, const char *why)
+{
+    uint64_t now_us = core_time(core).monotonic_us;
+    if (core->transferring || now_us < core->shed_after_us ||
+        raft_state(&core->raft) != RAFT_LEADER)
+        return;
+    log_warn("raft", "sheds the leadership why=%s", why);
+    core->shed_after_us = now_us + CORE_TRANSFER_PAUSE_MS * UINT64_C(1000);
+    raft_core_transfer(core, 0, NULL, NULL);
+}
+
 static void core_lose(struct raft_core *core)
 {
     log_info("raft", "leadership lost term=%lu", (unsigned long)core->lead_term);
@@ -216,8 +233,17 @@ static void core_on_barrier(struct raft_barrier *barrier, int status)
     struct raft_core *core = barrier->data;
     core->barrier_busy = false;
     core_wake(core);
-    if (status != 0 || core->closed || core->role != CORE_PROVES ||
-        core->lead_term != raft_current_term(&core->raft))
+    core->proven = status == 0 && !core->closed && core->role == CORE_PROVES &&
+                   core->lead_term == raft_current_term(&core->raft);
+}
+
+/* The clock is looked at last: it must be good for the very time that is stamped. */
+static void core_lead(struct raft_core *core)
+{
+    struct proposer_time now = core_time(core);
+    enum consensus_clock clock = core_clock(core, now);
+    if (clock == CONSENSUS_CLOCK_UNKNOWN &&
+        now.monotonic_us - core->elected_us < CORE_CLOCK_WAIT_MS * UINT64_C(1000))
         return;
     core->role = CORE_LEADS;
     core->times_led++;
@@ -242,6 +268,8 @@ static void core_prove(struct raft_core *core)
         return;
     }
     core->barrier_busy = true;
+    core->proven = false;
+    core->elected_us = core_time(core).monotonic_us;
     core->role = CORE_PROVES;
 }
 
@@ -252,11 +280,16 @@ static void core_observe(struct raft_core *core)
         core_fatal(core, "raft is unavailable after an internal error");
         return;
     }
-    bool leads = state == RAFT_LEADER;
+    bool ahead = core_clock(core, core_time(core)) == CONSENSUS_CLOCK_AHEAD;
+    bool leads = state == RAFT_LEADER && !ahead;
+    if (state == RAFT_LEADER && ahead)
+        raft_core_shed(core, "the clock is ahead of the others'");
     if (core->role != CORE_FOLLOWS && (!leads || raft_current_term(&core->raft) != core->lead_term))
         core_lose(core);
     if (core->role == CORE_FOLLOWS && leads && !core->barrier_busy)
         core_prove(core);
+    if (core->role == CORE_PROVES && core->proven)
+        core_lead(core);
 }
 
 /* ---- proposing ---- */
@@ -334,7 +367,12 @@ static void core_flush(struct raft_core *core)
         if (entry == NULL)
             break;
         buf_clear(&bytes);
-        struct proposer_batch *batch = proposer_next(&core->proposer, core_time(core), &bytes);
+        struct proposer_time now = core_time(core);
+        if (core_clock(core, now) == CONSENSUS_CLOCK_AHEAD) {
+            core_wake(core);
+            break;
+        }
+        struct proposer_batch *batch = proposer_next(&core->proposer, now, &bytes);
         if (batch == NULL)
             break;
         core_send(core, entry, batch, &bytes);

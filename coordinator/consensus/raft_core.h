@@ -35,11 +35,18 @@ struct raft_core_options {
     uint32_t snapshot_entries; /* the same in entries; 0: RAFT_FSM_SNAPSHOT_ENTRIES_MAX */
     struct clock *clock;
     struct consensus_observer observer;
+    /* Whether the clock may stamp now; NULL: always. */
+    enum consensus_clock (*clock_state)(void *data, struct proposer_time now);
     /* Whether another voter is fit to lead, as far as known; NULL: all are. */
     bool (*fit)(void *data, uint64_t id);
     void (*wake)(void *data); /* raft_core_turn is due; may come from inside raft */
     void (*fatal)(void *data, const char *why); /* the process must end */
     void *data;
+};
+
+enum {
+    CORE_CLOCK_WAIT_MS = 1000,   /* a new leader waits so long to hear of the others' clocks */
+    CORE_TRANSFER_PAUSE_MS = 200 /* between two attempts to be rid of the leadership */
 };
 
 enum raft_core_role { CORE_FOLLOWS = 0, CORE_PROVES, CORE_LEADS };
@@ -66,6 +73,9 @@ struct raft_core {
     bool failed;   /* fatal was called */
     struct raft_barrier barrier;
     bool barrier_busy;
+    bool proven;            /* CORE_PROVES: the barrier was applied */
+    uint64_t elected_us;    /* monotonic, when this leadership began to be proven */
+    uint64_t shed_after_us; /* monotonic: no attempt to hand over before */
     struct raft_core_entry entries[PROPOSER_WINDOW_MAX];
     struct raft_guard guard; /* raft.data points to it */
     /* raft keeps both past their callbacks for a moment, so they live as long as the core. */
@@ -100,6 +110,10 @@ uint64_t raft_core_flight_us(const struct raft_core *core);
  * inside with why it cannot even begin: TG_NOT_LEADER, TG_BUSY, TG_NOT_FOUND. */
 void raft_core_transfer(struct raft_core *core, uint64_t id, void (*done)(void *data, int err),
                         void *data);
+
+/* The leadership goes to somebody else if anybody takes it: tried now and then as long as it is
+ * called. why is for the log. */
+void raft_core_shed(struct raft_core *core, const char *why);
 
 /* What consensus_ops has of members (raft_members.c). */
 void raft_members_servers(const struct consensus *consensus, struct consensus_servers *servers);

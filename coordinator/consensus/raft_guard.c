@@ -164,10 +164,28 @@ static int guard_truncate(struct raft_io *io, raft_index index)
 }
 
 struct guard_append {
+    struct guard_append *prev, *next;
     struct raft_guard *guard;
     struct raft_io_append inner;
     struct raft_io_append *outer; /* raft's */
+    raft_time since;
 };
+
+static void guard_remember(struct guard_append *append)
+{
+    struct raft_guard *guard = append->guard;
+    append->prev = guard->last_append;
+    *(append->prev != NULL ? &append->prev->next : &guard->appends) = append;
+    guard->last_append = append;
+}
+
+static void guard_forget(struct guard_append *append)
+{
+    struct raft_guard *guard = append->guard;
+    *(append->prev != NULL ? &append->prev->next : &guard->appends) = append->next;
+    *(append->next != NULL ? &append->next->prev : &guard->last_append) = append->prev;
+    raft_free(append);
+}
 
 static bool guard_is_failure(int status)
 {
@@ -182,7 +200,7 @@ static void guard_on_append(struct raft_io_append *inner, int status)
         return;
     }
     struct raft_io_append *outer = append->outer;
-    raft_free(append);
+    guard_forget(append);
     outer->cb(outer, status);
 }
 
@@ -194,10 +212,18 @@ static int guard_append(struct raft_io *io, struct raft_io_append *outer,
     int rc = append == NULL ? RAFT_NOMEM : 0;
     outer->cb = cb;
     if (rc == 0) {
-        *append = (struct guard_append){.guard = guard, .inner = {.data = append}, .outer = outer};
+        *append = (struct guard_append){
+            .guard = guard, .inner = {.data = append}, .outer = outer, .since = io->time(io)};
+        guard_remember(append);
         rc = guard->io_append(io, &append->inner, entries, n, guard_on_append);
     }
     return rc == 0 ? 0 : guard_fatal(guard, "entries", rc);
+}
+
+uint64_t raft_guard_append_ms(const struct raft_guard *guard)
+{
+    struct raft_io *io = guard->raft->io;
+    return guard->appends == NULL ? 0 : io->time(io) - guard->appends->since;
 }
 
 struct guard_put {
@@ -262,6 +288,8 @@ void raft_guard_attach(struct raft_guard *guard, struct raft *raft)
     raft->io->send = guard_send;
     guard->sending_term = 0;
     guard_attach_disk(guard, raft->io);
+    guard->appends = NULL;
+    guard->last_append = NULL;
 }
 
 void raft_guard_turn(struct raft_guard *guard)

@@ -26,6 +26,9 @@
  * (in a simulation), raft is told that all is well, and must be closed without anything of it
  * reaching a peer any more.
  *
+ * And it watches the appends to the own disk: the library tries a write that failed again and again
+ * and tells nobody, and a disk that hangs tells nobody either.
+ *
  * raft->data must point to the guard. */
 #ifndef TG_COORDINATOR_CONSENSUS_RAFT_GUARD_H
 #define TG_COORDINATOR_CONSENSUS_RAFT_GUARD_H
@@ -34,6 +37,8 @@
 #include <stdbool.h>
 
 #include "common/model/ids.h"
+
+struct guard_append;
 
 struct raft_guard {
     struct raft *raft;
@@ -52,6 +57,7 @@ struct raft_guard {
                            const struct raft_snapshot *snapshot, raft_io_snapshot_put_cb cb);
     void (*fatal)(void *data, const char *why); /* set by the caller before raft_start */
     void *fatal_data;
+    struct guard_append *appends, *last_append; /* under way, the oldest first */
     raft_io_recv_cb recv;
     raft_term sending_term; /* of the snapshot that raft is just putting into a message, else 0 */
     struct raft_message held;
@@ -71,6 +77,9 @@ static inline bool raft_guard_may_snapshot(const struct raft *raft)
 void raft_guard_attach(struct raft_guard *guard, struct raft *raft);
 /* Gives raft what waited, if it may have it now. To be called in every turn. */
 void raft_guard_turn(struct raft_guard *guard);
+/* How long the oldest append to the own disk has been under way; 0: none is. Milliseconds of raft's
+ * clock. */
+uint64_t raft_guard_append_ms(const struct raft_guard *guard);
 /* Before raft_close: frees what waits. */
 void raft_guard_detach(struct raft_guard *guard);
 

@@ -25,6 +25,11 @@ enum {
     NODE_FLIGHT_WARN_MS = 2000,
     NODE_UNPREPARED_MS_MAX = 15 * 1000, /* for a segment to be made on a disk that has room */
     NODE_STALL_MS_MIN = 100,            /* later turns than this (or a heartbeat) are stalls */
+    /* A write to the own log that takes longer than this (and two election timeouts) makes a leader
+     * give up … */
+    NODE_APPEND_SHED_MS = 1200,
+    /* … and longer than this, with room on the disk, ends the process: its disk is no good. */
+    NODE_APPEND_FATAL_MS = 20000,
     NODE_EXIT_STATUS = 70,
     NODE_SEGMENT_BYTES_MIN = 512 * 1024,
     /* raft counts the room of three in 64 Ki units of 1 KiB. */
@@ -46,6 +51,7 @@ struct raft_node {
     uint64_t stalls;
     uint64_t disk_free_bytes;
     uint64_t unprepared_ms; /* since when raft has no segment to write to; 0: it has */
+    enum proposer_room own_room;
     bool io_ready;
     bool closing;
     void (*closed)(void *data);
@@ -113,6 +119,35 @@ static void node_on_due(void *data)
 
 /* ---- watching ---- */
 
+/* What the log may take: as much as the own disk lets it, and nothing new while another voter's is
+ * under its reserve (rule 19). */
+static void node_set_room(struct raft_node *node)
+{
+    enum proposer_room room = node->own_room;
+    if (room == PROPOSER_ROOM_FREE && node->options.others_have_room != NULL &&
+        !node->options.others_have_room(node->options.peers_data))
+        room = PROPOSER_ROOM_RESERVE;
+    if (room != node->core.proposer.room && room == PROPOSER_ROOM_RESERVE &&
+        node->own_room == PROPOSER_ROOM_FREE)
+        log_warn("raft", "no new work is begun why=%s",
+                 log_quote("another coordinator's disk is under its reserve"));
+    raft_core_set_room(&node->core, room);
+}
+
+/* A disk that takes nothing any more, whether it hangs or fails: another one must lead. A full one
+ * may get room again; one that has room and takes nothing is broken. */
+static void node_watch_append(struct raft_node *node)
+{
+    uint64_t age_ms = raft_guard_append_ms(&node->core.guard);
+    uint64_t limit_ms = 2 * (uint64_t)node->options.election_timeout_ms;
+    if (limit_ms < NODE_APPEND_SHED_MS)
+        limit_ms = NODE_APPEND_SHED_MS;
+    if (age_ms > limit_ms)
+        raft_core_shed(&node->core, "the disk does not take the log");
+    if (age_ms > NODE_APPEND_FATAL_MS && node->own_room == PROPOSER_ROOM_FREE)
+        node_fatal(node, "the disk has not taken the log for 20 s, although it has room");
+}
+
 static void node_watch_disk(struct raft_node *node)
 {
     uint64_t reserve = node->options.disk_reserve_bytes;
@@ -122,21 +157,25 @@ static void node_watch_disk(struct raft_node *node)
         room = PROPOSER_ROOM_NONE;
     else if (free_bytes < reserve)
         room = PROPOSER_ROOM_RESERVE;
-    if (room != node->core.proposer.room)
+    if (room != node->own_room)
         log_warn("raft", "disk %s dir=%s free=%lu reserve=%lu",
                  room == PROPOSER_ROOM_FREE      ? "has room again"
                  : room == PROPOSER_ROOM_RESERVE ? "is under its reserve"
                                                  : "is full",
                  node->dir, (unsigned long)free_bytes, (unsigned long)reserve);
     node->disk_free_bytes = free_bytes;
-    raft_core_set_room(&node->core, room);
+    node->own_room = room;
+    node_set_room(node);
+    if (room != PROPOSER_ROOM_FREE && node->options.someone_has_room != NULL &&
+        node->options.someone_has_room(node->options.peers_data))
+        raft_core_shed(&node->core, "the disk is short of room, and another one's is not");
 }
 
 /* raft makes its segments ahead. If one was made and could not be made durable, it stumbles over
  * that file for ever; a restart clears it away. */
 static void node_watch_segments(struct raft_node *node, uint64_t now_ms)
 {
-    if (node->io.capacity > 0 || node->core.proposer.room != PROPOSER_ROOM_FREE) {
+    if (node->io.capacity > 0 || node->own_room != PROPOSER_ROOM_FREE) {
         node->unprepared_ms = 0;
         return;
     }
@@ -165,6 +204,7 @@ static void node_on_pulse(void *data)
     uint64_t late = now - node->pulse_ms;
     uint64_t limit = 2 * (uint64_t)node->options.heartbeat_ms;
     node->pulse_ms = now;
+    node_watch_append(node);
     if (late > limit && late > NODE_STALL_MS_MIN) {
         node->stalls++;
         log_warn("raft", "the loop was held up ms=%lu heartbeat=%u", (unsigned long)late,
@@ -314,6 +354,20 @@ static void node_free(struct raft_node *node)
     free(node);
 }
 
+static enum consensus_clock node_clock_state(void *data, struct proposer_time now)
+{
+    struct raft_node *node = data;
+    return node->options.clock_state == NULL
+               ? CONSENSUS_CLOCK_GOOD
+               : node->options.clock_state(node->options.peers_data, now.wall_us, now.monotonic_us);
+}
+
+static bool node_fit(void *data, uint64_t id)
+{
+    struct raft_node *node = data;
+    return node->options.fit == NULL || node->options.fit(node->options.peers_data, id);
+}
+
 static int node_open_core(struct raft_node *node, struct clock *clock,
                           const struct consensus_observer *observer)
 {
@@ -328,6 +382,8 @@ static int node_open_core(struct raft_node *node, struct clock *clock,
         .snapshot_bytes = options->snapshot_bytes,
         .snapshot_entries = options->snapshot_entries,
         .clock = clock,
+        .clock_state = node_clock_state,
+        .fit = node_fit,
         .wake = node_wake,
         .fatal = node_fatal,
         .data = node,
@@ -479,6 +535,8 @@ void raft_node_stats(const struct raft_node *node, struct raft_node_stats *stats
     stats->links_connected = links->connected;
     stats->links_refused = links->refused_garbage + links->refused_proof + links->refused_identity +
                            links->refused_late + links->refused_crowd;
+    stats->append_ms = core->closed ? 0 : raft_guard_append_ms(&core->guard);
+    stats->room = node->own_room;
     stats->stalls = node->stalls;
     stats->disk_free_bytes = node->disk_free_bytes;
 }

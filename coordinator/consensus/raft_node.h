@@ -12,6 +12,7 @@
 #include "common/model/ids.h"
 #include "common/net/loop.h"
 #include "coordinator/consensus/consensus.h"
+#include "coordinator/consensus/proposer.h"
 
 enum { RAFT_NODE_SERVERS_MAX = 9 };
 
@@ -42,6 +43,12 @@ struct raft_node_options {
      * not know. NULL: logs and ends the process with status 70. */
     void (*fatal)(void *data, const char *why);
     void *fatal_data;
+    /* What is known of the other coordinators; all may be NULL. */
+    enum consensus_clock (*clock_state)(void *data, uint64_t wall_us, uint64_t monotonic_us);
+    bool (*fit)(void *data, uint64_t id); /* alive, with room on its disk and a good clock */
+    bool (*others_have_room)(void *data); /* no voter that was heard lately lacks it (rule 19) */
+    bool (*someone_has_room)(void *data); /* one that could lead instead has it */
+    void *peers_data;
 };
 
 /* Defaults for everything but id, dir, servers and secret. */
@@ -80,7 +87,9 @@ struct raft_node_stats {
     uint64_t entries_applied, bytes_applied;
     uint64_t snapshots_taken, snapshots_restored;
     uint64_t links_accepted, links_connected, links_refused;
-    uint64_t stalls; /* turns of the loop that came later than a heartbeat */
+    uint64_t append_ms; /* how long the oldest write to the own log has been under way, 0: none */
+    enum proposer_room room; /* of the own disk */
+    uint64_t stalls;         /* turns of the loop that came later than a heartbeat */
     uint64_t disk_free_bytes;
 };
 void raft_node_stats(const struct raft_node *node, struct raft_node_stats *stats);

@@ -42,6 +42,7 @@ static void call_status(struct dispatch *dispatch, dispatch_done *done, void *da
     reply.term = ops->term(dispatch->consensus);
     reply.applied_index = ops->applied_index(dispatch->consensus);
     reply.last_stamp_us = state->stamp_us;
+    reply.of_cluster = dispatch->of_cluster && state->cluster_uuid[0] == '\0';
     reply.wall_us = clock_wall_us(dispatch->clock);
     reply.room = dispatch->room;
     reply.disk_free_bytes = dispatch->disk_free_bytes;
@@ -123,7 +124,8 @@ void dispatch_call(struct dispatch *dispatch, uint16_t type, struct slice head, 
         call_status(dispatch, done, data);
         return;
     }
-    if (!consensus_is_leader(dispatch->consensus) && !dispatch_read_is_local(type, head)) {
+    if (!consensus_is_leader(dispatch->consensus) &&
+        !dispatch_read_wants_no_leader(dispatch, type, head)) {
         fail(done, data, TG_NOT_LEADER);
         return;
     }

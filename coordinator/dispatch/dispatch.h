@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A message to the leader, from RPC or from this node's own HTTP, to whoever handles it. Only a
  * leader answers; every other coordinator says TG_NOT_LEADER, except to MSG_STATUS and to reads
- * that ask for consistency=local. */
+ * that want no leader: with consistency=local, or of a past that can no longer change. */
 #ifndef TG_COORDINATOR_DISPATCH_DISPATCH_H
 #define TG_COORDINATOR_DISPATCH_DISPATCH_H
 

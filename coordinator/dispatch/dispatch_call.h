@@ -28,6 +28,7 @@ struct dispatch {
     struct clock *clock;
     struct query_waits *waits;
     struct members_calls *members; /* NULL: MSG_COORDINATOR is not supported */
+    bool of_cluster;               /* the directory is of a cluster, known by its uuid or not yet */
     enum status_room room;         /* of this node's disk, kept up to date */
     uint64_t disk_free_bytes;
     uint64_t self;

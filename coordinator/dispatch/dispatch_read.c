@@ -28,13 +28,6 @@ struct read_call {
     struct msg_read_point message;
 };
 
-bool dispatch_read_is_local(uint16_t type, struct slice head)
-{
-    struct msg_read_point message;
-
-    return type == MSG_READ_POINT && msg_read_point_decode(head, &message) == 0 && message.local;
-}
-
 static void fill_nodes(const struct state *state, struct msg_read_point_reply *reply)
 {
     reply->nodes = calloc(state->members.count + 1, sizeof *reply->nodes);
@@ -119,6 +112,15 @@ static bool asks_the_settled_past(const struct state *state, const struct msg_re
 
     return table != NULL && is_settled(state, table, &message->bound) &&
            (!message->with_changes || is_settled(state, table, &message->after));
+}
+
+bool dispatch_read_wants_no_leader(const struct dispatch *dispatch, uint16_t type,
+                                   struct slice head)
+{
+    struct msg_read_point message;
+
+    return type == MSG_READ_POINT && msg_read_point_decode(head, &message) == 0 &&
+           (message.local || asks_the_settled_past(consensus_state(dispatch->consensus), &message));
 }
 
 int dispatch_read_point(struct dispatch *dispatch, struct slice head, dispatch_done *done,

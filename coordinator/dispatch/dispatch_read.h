@@ -8,9 +8,10 @@
 
 #include "coordinator/dispatch/dispatch_call.h"
 
-/* A read that asked for consistency=local: any coordinator may answer it from what it has applied.
- */
-bool dispatch_read_is_local(uint16_t type, struct slice head);
+/* A read that asked for consistency=local, or for a past that can no longer change: any coordinator
+ * may answer it from what it has applied. */
+bool dispatch_read_wants_no_leader(const struct dispatch *dispatch, uint16_t type,
+                                   struct slice head);
 int dispatch_read_point(struct dispatch *dispatch, struct slice head, dispatch_done *done,
                         void *data);
 

@@ -170,7 +170,7 @@ static void candidate_answered(void *data, const struct rpc_reply *reply)
     if (err == 0)
         err = msg_status_reply_decode(reply->head, &status);
     if (err != 0)
-        err = tg_fail(&msg, TG_UNREACHABLE,
+        err = tg_fail(&msg, TG_REFUSED,
                       "coordinator %lu does not answer at %s: start it first, with the option join "
                       "(%s)",
                       (unsigned long)call->message.id, call->message.rpc, tg_err_sentence(err));
@@ -205,7 +205,7 @@ static int ask_candidate(struct call *call, struct tg_errmsg *msg)
         return 0;
     }
     if (busy != NULL && busy->id != call->message.id)
-        return tg_fail(msg, TG_BUSY, "coordinator %lu is still %s: one change at a time",
+        return tg_fail(msg, TG_REFUSED, "coordinator %lu is still %s: one change at a time",
                        (unsigned long)busy->id,
                        busy->standing == COORDINATOR_JOINS ? "joining" : "leaving");
     if (busy == NULL && call->message.id < coordinators->next_id)
@@ -217,7 +217,7 @@ static int ask_candidate(struct call *call, struct tg_errmsg *msg)
     struct rpc_client *client =
         rpc_pool_client(&call->calls->pool, call->message.id, call->message.rpc, msg);
     if (client == NULL)
-        return TG_UNREACHABLE;
+        return TG_REFUSED;
     rpc_client_call(client, MSG_STATUS, slice_of(NULL, 0), slice_of(NULL, 0), MEMBERS_CALL_ASK_MS,
                     candidate_answered, call);
     return 0;
@@ -234,7 +234,7 @@ static int check_drop(const struct call *call, struct tg_errmsg *msg)
 
     calls->consensus->ops->servers(calls->consensus, &servers);
     if (servers.changing)
-        return tg_fail(msg, TG_BUSY, "another change of the coordinators is under way");
+        return tg_fail(msg, TG_REFUSED, "another change of the coordinators is under way");
     for (uint32_t i = 0; i < servers.count; i++) {
         uint64_t id = servers.list[i].id;
         if (id == calls->self || peer_words_is_alive(calls->words, id, now_us))
@@ -258,7 +258,7 @@ static int transfer(const struct call *call, struct tg_errmsg *msg)
         return tg_fail(msg, err, "there is no other coordinator%s that votes",
                        id != 0 ? " of that id" : "");
     if (err == TG_BUSY)
-        return tg_fail(msg, err, "the leadership is being handed over already");
+        return tg_fail(msg, TG_REFUSED, "the leadership is being handed over already");
     return err;
 }
 

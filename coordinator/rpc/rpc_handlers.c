@@ -20,21 +20,12 @@ static void answer_early(const struct rpc_handlers *handlers, struct rpc_request
     rpc_request_reply_take(request, 0, &head, NULL);
 }
 
-/* A new cluster has no uuid until its first leader gave it one; an old one is known by it as soon
- * as this node has applied its log again. */
-static bool may_tell_status(const struct rpc_handlers *handlers)
-{
-    return !handlers->knows_uuid_later ||
-           (handlers->phase == STATUS_SERVES &&
-            consensus_state(handlers->dispatch->consensus)->cluster_uuid[0] != '\0');
-}
-
 void rpc_handlers_call(void *ctx, struct rpc_request *request)
 {
     struct rpc_handlers *handlers = ctx;
     bool status = rpc_request_type(request) == MSG_STATUS;
 
-    if ((status && !may_tell_status(handlers)) || (!status && handlers->phase != STATUS_SERVES))
+    if (handlers->phase != STATUS_SERVES && (!status || handlers->silent))
         rpc_request_fail(request, TG_NOT_LEADER, "this coordinator is starting");
     else if (handlers->phase != STATUS_SERVES)
         answer_early(handlers, request);

@@ -13,8 +13,8 @@ struct rpc_handlers {
     struct dispatch *dispatch;
     enum status_phase phase; /* before STATUS_SERVES only MSG_STATUS is answered */
     uint64_t nonce;          /* of the directory, while phase is STATUS_JOINS */
-    bool knows_uuid_later;   /* the directory is of a cluster whose uuid is not applied yet: until
-                                then MSG_STATUS is not answered, lest it be read as "no cluster" */
+    bool silent; /* MSG_STATUS is not answered either before STATUS_SERVES: the directory is of a
+                    cluster, and what is said must not be read as "no cluster" */
 };
 
 /* An rpc_handler; ctx is a struct rpc_handlers that outlives all requests. */

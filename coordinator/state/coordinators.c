@@ -67,7 +67,7 @@ static int check_rest(const struct coordinators *coordinators, uint64_t but, str
     const struct coordinator_record *busy = coordinators_changing(coordinators);
     if (busy == NULL || busy->id == but)
         return 0;
-    return tg_fail(msg, TG_BUSY, "coordinator %lu is still %s: one change at a time",
+    return tg_fail(msg, TG_REFUSED, "coordinator %lu is still %s: one change at a time",
                    (unsigned long)busy->id,
                    busy->standing == COORDINATOR_JOINS ? "joining" : "leaving");
 }

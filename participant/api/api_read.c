@@ -298,16 +298,49 @@ static void on_point(void *data, const struct rpc_reply *reply)
         hand_over(job);
 }
 
+static void ask_leader(struct read_job *job, struct buf *head)
+{
+    coordinator_client_call(job->api->coordinators, MSG_READ_POINT, head, READ_POINT_TIMEOUT_MS, 0,
+                            on_point, job);
+}
+
+static void encode_point(const struct read_job *job, struct msg_read_point *message,
+                         struct buf *head)
+{
+    read_request_point(&job->request, message);
+    msg_read_point_encode(message, head);
+}
+
+/* Nobody could answer without a leader: then it is a question for one. */
+static void on_anybodys_point(void *data, const struct rpc_reply *reply)
+{
+    struct read_job *job = data;
+    struct msg_read_point message;
+    struct buf head = BUF_INIT;
+
+    if (reply->err != TG_NOT_LEADER && reply->err != TG_UNREACHABLE && reply->err != TG_CLOSED &&
+        reply->err != TG_TIMEOUT && reply->err != TG_BUSY && reply->err != TG_UNKNOWN_OUTCOME) {
+        on_point(data, reply);
+        return;
+    }
+    encode_point(job, &message, &head);
+    ask_leader(job, &head);
+}
+
+/* What asks for no more than a coordinator may have applied already is asked of all of them, so that
+ * it is answered while nobody leads. */
 static void ask_point(struct read_job *job)
 {
     struct msg_read_point message;
     struct buf head = BUF_INIT;
 
     job->asking = true;
-    read_request_point(&job->request, &message);
-    msg_read_point_encode(&message, &head);
-    coordinator_client_call(job->api->coordinators, MSG_READ_POINT, &head, READ_POINT_TIMEOUT_MS, 0,
-                            on_point, job);
+    encode_point(job, &message, &head);
+    if (message.local || message.bound.at != READ_LATEST)
+        coordinator_client_ask_any(job->api->coordinators, MSG_READ_POINT, &head, on_anybodys_point,
+                                   job);
+    else
+        ask_leader(job, &head);
 }
 
 static int lookup(void *ctx, const char *name, unsigned nth, char *out, size_t cap)

@@ -394,6 +394,20 @@ static int named(struct coordinator_client *c, const struct msg_status_reply *st
     return -1;
 }
 
+/* The leader may be one that came after the last heartbeat's answer. */
+static void learn_of_others(struct coordinator_client *c, const struct msg_status_reply *status)
+{
+    char addresses[COORDINATORS_MAX + 1][ADDRESS_BYTES];
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < status->coordinators.count; i++)
+        if (status->coordinators.list[i].rpc[0] != '\0')
+            memcpy(addresses[count++], status->coordinators.list[i].rpc, ADDRESS_BYTES);
+    if (status->leader_rpc[0] != '\0')
+        memcpy(addresses[count++], status->leader_rpc, ADDRESS_BYTES);
+    coordinator_client_learn(c, addresses, count);
+}
+
 static void on_status(void *data, const struct rpc_reply *reply)
 {
     struct coordinator_client *c = data;
@@ -402,7 +416,10 @@ static void on_status(void *data, const struct rpc_reply *reply)
 
     if (c->closing)
         return;
-    if (reply->err != 0 || msg_status_reply_decode(reply->head, &status) != 0) {
+    int err = reply->err != 0 ? reply->err : msg_status_reply_decode(reply->head, &status);
+    if (err == 0)
+        learn_of_others(c, &status);
+    if (err != 0) {
         c->silent_until_ms[c->asking] = loop_now_ms(c->loop) + UNREACHABLE_MS;
     } else if (status.leader != 0 && status.leader == status.coordinator) {
         c->silent_until_ms[c->asking] = 0;

@@ -36,7 +36,12 @@ void coordinator_client_close(struct coordinator_client *client);
  * final. done is called once, never from inside. */
 void coordinator_client_call(struct coordinator_client *client, uint16_t type, struct buf *head,
                              uint64_t timeout_ms, uint64_t attempt_ms, rpc_done *done, void *data);
-/* The same from another thread, waiting for the end. reply_head gets a copy that the caller closes.
+/* On the loop. Takes over head's memory. Asks the leader, if it is known, and the others after it,
+ * each once, until one answers: for questions that any of them may answer. done gets the last
+ * verdict; it is called once, never from inside. */
+void coordinator_client_ask_any(struct coordinator_client *client, uint16_t type, struct buf *head,
+                                rpc_done *done, void *data);
+/* coordinator_client_call from another thread, waiting for the end. reply_head gets a copy that the caller closes.
  * TG_CANCELED when the client closes. */
 int coordinator_client_call_wait(struct coordinator_client *client, uint16_t type, struct buf *head,
                                  uint64_t timeout_ms, uint64_t attempt_ms, struct buf *reply_head,

@@ -181,7 +181,7 @@ static void test_nodes_that_still_load_are_waited_for(void **state)
     applied->cluster_uuid[0] = '\0';
     for (unsigned i = 1; i < NODES; i++) {
         f->nodes[i].handlers.phase = STATUS_SERVES;
-        f->nodes[i].handlers.knows_uuid_later = true;
+        f->nodes[i].dispatch.of_cluster = true;
     }
     start(&f->nodes[0]);
     run_for(f, 300);

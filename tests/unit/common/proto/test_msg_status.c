@@ -19,6 +19,7 @@ static void test_a_status_comes_back_as_it_went(void **state)
         .applied_index = 1ull << 40,
         .last_stamp_us = UINT64_MAX,
         .phase = STATUS_JOINS,
+        .of_cluster = true,
         .nonce = 4711,
         .wall_us = UINT64_MAX,
         .room = STATUS_ROOM_NONE,

@@ -99,6 +99,23 @@ static void test_a_clock_set_back_is_not_ahead(void **state)
     assert_int_equal(peer_words_clock(&words, WALL, 5), PEER_CLOCK_GOOD);
 }
 
+static void test_one_that_is_ahead_of_the_rest_is_not_fit_to_lead(void **state)
+{
+    struct peer_words words = words_of(2);
+
+    (void)state;
+    hear(&words, 2, 0, 5);
+    hear(&words, 3, 60000, 5);
+    assert_true(peer_words_is_fit(&words, 2, WALL, 5));
+    assert_false(peer_words_is_fit(&words, 3, WALL, 5));
+    /* When it is this one that is behind, the others are as fit as before. */
+    assert_true(peer_words_is_fit(&words, 2, WALL - 600000000, 5));
+    words = words_of(1); /* of two nobody can tell who is right: the one that is behind leads */
+    hear(&words, 2, -60000, 5);
+    assert_true(peer_words_is_fit(&words, 2, WALL, 5));
+    assert_false(peer_words_is_fit(&words, 2, WALL, 5 + PEER_ALIVE_MS * 1000 + 1));
+}
+
 static void test_signs_of_life_wear_off(void **state)
 {
     struct peer_words words = words_of(1);
@@ -147,6 +164,7 @@ int main(void)
         cmocka_unit_test(test_a_jump_is_seen_at_once_between_two_words),
         cmocka_unit_test(test_a_slow_answer_makes_nobody_ahead),
         cmocka_unit_test(test_a_clock_set_back_is_not_ahead),
+        cmocka_unit_test(test_one_that_is_ahead_of_the_rest_is_not_fit_to_lead),
         cmocka_unit_test(test_signs_of_life_wear_off),
         cmocka_unit_test(test_words_stay_when_the_list_changes),
         cmocka_unit_test(test_a_full_disk_is_named_while_its_word_is_fresh),

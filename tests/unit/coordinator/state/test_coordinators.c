@@ -90,11 +90,11 @@ static void test_two_changes_at_once_are_refused(void **state)
 {
     (void)state;
     assert_int_equal(order(COMMAND_COORDINATOR_ADD, 4, 77), 0);
-    assert_int_equal(order(COMMAND_COORDINATOR_ADD, 5, 78), TG_BUSY);
-    assert_int_equal(order(COMMAND_COORDINATOR_DROP, 1, 0), TG_BUSY);
+    assert_int_equal(order(COMMAND_COORDINATOR_ADD, 5, 78), TG_REFUSED);
+    assert_int_equal(order(COMMAND_COORDINATOR_DROP, 1, 0), TG_REFUSED);
     assert_int_equal(order(COMMAND_COORDINATOR_DROP, 4, 0), 0); /* but it may be given up */
     assert_int_equal(standing(4), COORDINATOR_LEAVES);
-    assert_int_equal(order(COMMAND_COORDINATOR_ADD, 5, 78), TG_BUSY);
+    assert_int_equal(order(COMMAND_COORDINATOR_ADD, 5, 78), TG_REFUSED);
     assert_int_equal(order(COMMAND_COORDINATOR_PROMOTE, 4, 0), TG_STALE);
     assert_int_equal(order(COMMAND_COORDINATOR_GONE, 4, 0), 0);
     assert_int_equal(order(COMMAND_COORDINATOR_ADD, 5, 78), 0);
