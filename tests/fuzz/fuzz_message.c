@@ -5,6 +5,7 @@
 
 #include "common/base/check.h"
 #include "common/proto/msg_clone.h"
+#include "common/proto/msg_coordinator.h"
 #include "common/proto/msg_member.h"
 #include "common/proto/msg_publish.h"
 #include "common/proto/msg_query.h"
@@ -62,6 +63,8 @@ TRAVELS(msg_txn_reply, NOTHING)
 TRAVELS(msg_load_failed, NOTHING)
 TRAVELS(msg_txn_2pc, NOTHING)
 TRAVELS(msg_txn_2pc_reply, NOTHING)
+TRAVELS(msg_coordinator, NOTHING)
+TRAVELS(msg_coordinator_reply, NOTHING)
 
 static void try_msg_clone_read_reply(struct slice head)
 {
@@ -71,13 +74,35 @@ static void try_msg_clone_read_reply(struct slice head)
 }
 
 static void (*const tries[])(struct slice) = {
-    try_msg_clone,       try_msg_clone_reply,       try_msg_clone_list,    try_msg_clone_list_reply,
-    try_msg_clone_read,  try_msg_clone_read_reply,  try_msg_register,      try_msg_register_reply,
-    try_msg_heartbeat,   try_msg_heartbeat_reply,   try_msg_publish,       try_msg_publish_reply,
-    try_msg_query,       try_msg_query_reply,       try_msg_read_point,    try_msg_read_point_reply,
-    try_msg_read_tablet, try_msg_read_tablet_reply, try_msg_replicate,     try_msg_status_reply,
-    try_msg_txn_begin,   try_msg_txn_begin_reply,   try_msg_load_done,     try_msg_txn_reply,
-    try_msg_load_failed, try_msg_txn_2pc,           try_msg_txn_2pc_reply,
+    try_msg_clone,
+    try_msg_clone_reply,
+    try_msg_clone_list,
+    try_msg_clone_list_reply,
+    try_msg_clone_read,
+    try_msg_clone_read_reply,
+    try_msg_register,
+    try_msg_register_reply,
+    try_msg_heartbeat,
+    try_msg_heartbeat_reply,
+    try_msg_publish,
+    try_msg_publish_reply,
+    try_msg_query,
+    try_msg_query_reply,
+    try_msg_read_point,
+    try_msg_read_point_reply,
+    try_msg_read_tablet,
+    try_msg_read_tablet_reply,
+    try_msg_replicate,
+    try_msg_status_reply,
+    try_msg_txn_begin,
+    try_msg_txn_begin_reply,
+    try_msg_load_done,
+    try_msg_txn_reply,
+    try_msg_load_failed,
+    try_msg_txn_2pc,
+    try_msg_txn_2pc_reply,
+    try_msg_coordinator,
+    try_msg_coordinator_reply,
 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
