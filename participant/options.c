@@ -85,6 +85,12 @@ const struct config_option participant_option_table[] = {
     BYTES(cache_bytes, 0, 64 * GIB, "32m", "Memory for descriptions of rowsets.", NULL),
     BYTES(clone_bytes_per_s, 0, 1024 * GIB, "64m",
           "Bytes a second that repairs of replicas fetch or check; 0 for no limit.", NULL),
+    BYTES(scrub_bytes_per_s, 0, 1024 * GIB, "16m",
+          "Bytes a second that are read to find damage before anybody meets it; 0 for no limit.",
+          NULL),
+    NUMBER(scrub_interval_s, 0, 366ull * 86400, "86400",
+           "Seconds from the begin of one such pass over all data to that of the next; 0 for none.",
+           NULL),
 };
 const size_t participant_option_count =
     sizeof participant_option_table / sizeof participant_option_table[0];

@@ -42,6 +42,8 @@ struct participant_options {
     uint64_t disk_reserve_bytes;
     uint64_t cache_bytes;
     uint64_t clone_bytes_per_s;
+    uint64_t scrub_bytes_per_s;
+    uint64_t scrub_interval_s;
 };
 
 extern const struct config_option participant_option_table[];

@@ -24,6 +24,8 @@
 #include "participant/link/live_requests.h"
 #include "participant/link/membership.h"
 #include "participant/maintain/gc.h"
+#include "participant/maintain/scrubber.h"
+#include "participant/store/lmdb_guard.h"
 #include "participant/store/rowset_drop.h"
 #include "participant/store/rowset_store.h"
 
@@ -44,6 +46,7 @@ struct participant {
     struct damage_list damage;
     struct cloner *cloner;
     struct clone_source *source;
+    struct scrubber *scrubber;
     struct tablet_reader_pool *readers;
     struct rpc_handlers handlers;
     struct rpc_server *rpc;
@@ -177,12 +180,16 @@ static int open_store(struct participant *p, struct tg_errmsg *msg)
     options.disk_reserve_bytes = p->options->disk_reserve_bytes;
     options.cache_bytes = p->options->cache_bytes;
     int err = store_open(p->options->data_dir, &options, &p->store, msg);
-    if (err != 0)
-        return tg_wrap(msg, err, "%s", p->options->data_dir);
-    err = tablet_set_open(p->store, &p->tablets);
-    return err != 0
-               ? tg_fail(msg, err, "the tablets' versions cannot be read: %s", tg_err_sentence(err))
-               : 0;
+    if (err == 0) {
+        err = tablet_set_open(p->store, &p->tablets);
+        if (err != 0)
+            tg_fail(msg, err, "the tablets' versions cannot be read: %s", tg_err_sentence(err));
+    }
+    if (err == TG_CORRUPT) {
+        struct tg_errmsg why = *msg;
+        tg_fail(msg, err, "%s (%s)", lmdb_guard_advice, why.text);
+    }
+    return err != 0 ? tg_wrap(msg, err, "%s", p->options->data_dir) : 0;
 }
 
 static int open_links(struct participant *p, struct tg_errmsg *msg)
@@ -207,8 +214,16 @@ static int open_clones(struct participant *p)
 
     damage_list_init(&p->damage);
     clone_calls_init(&options.calls, p->peers);
+    struct scrubber_options scrub = {.store = p->store,
+                                     .tablets = p->tablets,
+                                     .damage = &p->damage,
+                                     .clock = clock_system(),
+                                     .bytes_per_s = p->options->scrub_bytes_per_s,
+                                     .interval_ms = p->options->scrub_interval_s * 1000};
     int err = cloner_open(&options, &p->cloner);
-    return err != 0 ? err : clone_source_open(p->store, p->tablets, &p->source);
+    if (err == 0)
+        err = clone_source_open(p->store, p->tablets, &p->source);
+    return err != 0 ? err : scrubber_open(&scrub, &p->scrubber);
 }
 
 static int open_workers(struct participant *p, struct tg_errmsg *msg)
@@ -219,6 +234,8 @@ static int open_workers(struct participant *p, struct tg_errmsg *msg)
 
     if (err == 0)
         err = open_clones(p);
+    if (err == 0 && (p->api.rowsets = api_rowsets_open(p->loop, p->store)) == NULL)
+        err = TG_NOMEM;
     if (err == 0)
         err = tablet_reader_pool_open(p->store, p->tablets, &p->readers);
     if (err == 0)
@@ -286,6 +303,18 @@ static void refresh_metrics(void *data)
     metric_set_count(
         metric_counter("tidegate_clock_jumps_total", "jumps of this machine's wall clock", NULL, 0),
         p->clock_watch.jumps);
+    struct scrubber_state scrub;
+    scrubber_look(p->scrubber, &scrub);
+    metric_set_count(metric_counter("tidegate_scrub_passes", "passes over all data", NULL, 0),
+                     scrub.passes);
+    metric_set_count(metric_counter("tidegate_scrub_bytes", "bytes read by them", NULL, 0),
+                     scrub.bytes);
+    metric_set_count(
+        metric_counter("tidegate_scrub_damaged", "tablets found damaged by them", NULL, 0),
+        scrub.damaged);
+    metric_set(
+        metric_gauge("tidegate_scrub_tablet", "being read; 0: no pass is under way", NULL, 0),
+        (int64_t)scrub.tablet);
     metric_set(metric_gauge("tidegate_joined", "1 while this node serves its cluster", NULL, 0),
                p->api.joined);
 }
@@ -389,6 +418,8 @@ static void close_workers(struct loop_work *work)
 
     api_load_close(p->api.load);
     api_read_close(p->api.read);
+    api_rowsets_close(p->api.rowsets);
+    scrubber_close(p->scrubber);
     cloner_close(p->cloner);
     clone_source_close(p->source);
     tablet_reader_pool_close(p->readers);
@@ -468,6 +499,7 @@ int participant_run(const struct participant_options *options)
         err = open_load(&p, &msg);
     p.api.coordinators = p.coordinators;
     p.api.tablets = p.tablets;
+    p.api.scrubber = p.scrubber;
     if (err == 0)
         err = open_servers(&p, &msg);
     if (err == 0)

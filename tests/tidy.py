@@ -83,7 +83,7 @@ SYSTEM = set("""assert complex ctype errno fenv float inttypes iso646 limits loc
     stdalign stdarg stdatomic stdbool stddef stdint stdio stdlib stdnoreturn string strings tgmath
     threads time uchar wchar wctype dirent dlfcn endian err execinfo fcntl fnmatch ftw getopt glob grp
     ifaddrs libgen malloc netdb poll pthread pwd regex sched semaphore spawn sysexits syslog termios
-    ucontext unistd utime byteswap immintrin x86intrin emmintrin nmmintrin smmintrin tmmintrin
+    link ucontext unistd utime byteswap immintrin x86intrin emmintrin nmmintrin smmintrin tmmintrin
     arm_neon arm_acle cpuid uthash utlist utarray utstring alloca""".split())
 SYSTEM_FOLDERS = ("sys/", "linux/", "netinet/", "arpa/", "net/", "bits/", "asm/", "sanitizer/")
 

@@ -135,6 +135,18 @@ static void wait_longer(struct repair_daemon *d, struct repair *repair, uint64_t
     repair->not_before_ms = clock_monotonic_ms(d->clock) + repair->wait_ms;
 }
 
+/* After rounds in a row that brought nothing. */
+static void back_off(struct repair_daemon *d, struct repair *repair)
+{
+    uint64_t wait = REPAIR_RETRY_MS_MIN;
+
+    for (unsigned i = 1; i < repair->failures && wait < REPAIR_RETRY_MS_MAX; i++)
+        wait *= 2;
+    if (wait > REPAIR_RETRY_MS_MAX)
+        wait = REPAIR_RETRY_MS_MAX;
+    repair->not_before_ms = clock_monotonic_ms(d->clock) + wait;
+}
+
 static void round_failed(struct repair_daemon *d, struct repair *repair, int err,
                          const char *reason)
 {
@@ -143,7 +155,7 @@ static void round_failed(struct repair_daemon *d, struct repair *repair, int err
              log_quote(reason));
     repair->active = false;
     repair->failures++;
-    wait_longer(d, repair, REPAIR_RETRY_MS_MIN, REPAIR_RETRY_MS_MAX);
+    back_off(d, repair);
 }
 
 static void round_done(struct repair_daemon *d, struct repair *repair,
@@ -164,7 +176,7 @@ static void round_done(struct repair_daemon *d, struct repair *repair,
     if (progress)
         repair->wait_ms = 0;
     else /* the source has no more: later, or another one */
-        wait_longer(d, repair, REPAIR_RETRY_MS_MIN, REPAIR_RETRY_MS_MAX);
+        back_off(d, repair);
     log_info("repair", "cloned tablet=%lu node=%lu source=%u version=%lu bytes=%lu took_ms=%lu",
              repair->key.tablet, repair->key.node, repair->source, reply->bound, reply->bytes,
              repair->round_took_ms);

@@ -95,13 +95,25 @@ static bool is_proven(const struct tablet *tablet, const struct replica *replica
            tablet_need(tablet, repair->proven) == replica->missed_version;
 }
 
+/* It had nobody to be cloned from and could not help itself; now somebody is there. */
+static bool is_found(const struct replica *replica, const struct repair *repair, node_id source)
+{
+    return !repair->active && repair->failures > 0 && repair->source == replica->node &&
+           source != 0;
+}
+
 /* False: nothing now. */
 static bool next_step(const struct state *state, const struct health *health, struct load *load,
                       const struct tablet *tablet, const struct replica *replica,
                       const struct repair *repair, uint64_t now_ms, struct repair_step *step)
 {
-    *step = (struct repair_step){.tablet = tablet, .node = replica->node};
-    if (repair != NULL && (repair->in_air || now_ms < repair->not_before_ms))
+    bool trusted = tablet_good(tablet) != 0;
+    node_id source = choose_source(state, health, load, tablet, replica->node,
+                                   repair != NULL ? repair->failures : 0, trusted, now_ms);
+    *step = (struct repair_step){
+        .tablet = tablet, .node = replica->node, .trusted = trusted, .source = source};
+    if (repair != NULL &&
+        (repair->in_air || (now_ms < repair->not_before_ms && !is_found(replica, repair, source))))
         return false;
     if (repair != NULL && repair->active) {
         step->act = REPAIR_ASK;
@@ -119,9 +131,6 @@ static bool next_step(const struct state *state, const struct health *health, st
     if (into < 0 || load->all >= REPAIR_CLONES_MAX || load->into[into] >= REPAIR_CLONES_PER_NODE)
         return false;
     step->act = REPAIR_ORDER;
-    step->trusted = tablet_good(tablet) != 0;
-    step->source = choose_source(state, health, load, tablet, replica->node,
-                                 repair != NULL ? repair->failures : 0, step->trusted, now_ms);
     /* Nobody else is there: it may have all that the log knows of. */
     if (step->source == 0 && (!step->trusted || tablet->chain_known))
         step->source = replica->node;

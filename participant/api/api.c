@@ -207,6 +207,27 @@ static void get_tablets(void *ctx, struct http_exchange *exchange, const struct 
     respond_error(exchange, err, tg_err_sentence(err));
 }
 
+static void get_scrub(void *ctx, struct http_exchange *exchange, const struct http_params *params)
+{
+    struct api *api = ctx;
+    struct buf body = BUF_INIT;
+
+    (void)params;
+    if (!may_read(api, exchange))
+        return;
+    api_scrub_print(api->scrubber, &body);
+    respond_buf(exchange, 200, &body);
+}
+
+static void get_rowsets(void *ctx, struct http_exchange *exchange, const struct http_params *params)
+{
+    struct api *api = ctx;
+
+    (void)params;
+    if (may_read(api, exchange))
+        api_rowsets_answer(api->rowsets, exchange);
+}
+
 static void get_root(void *ctx, struct http_exchange *exchange, const struct http_params *params)
 {
     static const char body[] = "Tidegate participant\n";
@@ -237,6 +258,8 @@ static const struct http_route routes[] = {
     {"HEAD", "/api/_load_error_log", get_error_log},
     {"GET", "/api/health", get_health},
     {"GET", "/api/_tablets", get_tablets},
+    {"GET", "/api/_rowsets", get_rowsets},
+    {"GET", "/api/_scrub", get_scrub},
     {"GET", "/api/{db}/_timeline", get_timeline},
     {"GET", "/api/{db}/{table}/_scan", get_scan},
     {"GET", "/api/{db}/{table}/_get", get_get},

@@ -8,6 +8,7 @@
 #include "common/net/http_server.h"
 #include "participant/api/api_load.h"
 #include "participant/api/api_read.h"
+#include "participant/api/api_rowsets.h"
 #include "participant/link/coordinator_client.h"
 #include "participant/tablet/tablet_set.h"
 
@@ -16,6 +17,8 @@ struct api {
     struct api_load *load;
     struct api_read *read;
     struct tablet_set *tablets;
+    struct api_rowsets *rowsets;
+    struct scrubber *scrubber;
     const char *root_password;
     bool joined; /* before: everything but GET / and health is answered 503 */
     void (*refresh_metrics)(void *data); /* sets gauges before they are printed; NULL: nothing */

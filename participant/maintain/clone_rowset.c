@@ -55,15 +55,15 @@ static void one_ended(void *data, int err)
     pthread_mutex_unlock(&batch->lock);
 }
 
-/* Bytes from offset on; the description with the first ones. */
-static int fetch(struct clone_tablet *clone, rowset_id rowset, uint64_t offset,
+/* Bytes from offset on; the description with those at 0. */
+static int fetch(struct clone_tablet *clone, rowset_id rowset, uint64_t offset, uint32_t len,
                  struct msg_clone_read_reply *reply, struct buf *payload, struct tg_errmsg *msg)
 {
     struct msg_clone_read message = {.source = clone->order.source,
                                      .tablet = clone->order.tablet,
                                      .rowset = rowset,
                                      .offset = offset,
-                                     .len = CLONE_READ_BYTES_MAX};
+                                     .len = len};
     struct buf head = BUF_INIT;
     struct buf reply_head = BUF_INIT;
 
@@ -126,15 +126,33 @@ static int put(struct clone_tablet *clone, struct clone_batch *batch,
     return 0;
 }
 
+static int fetch_more(struct clone_tablet *clone, rowset_id rowset, uint64_t offset,
+                      struct buf *payload, struct tg_errmsg *msg)
+{
+    struct msg_clone_read_reply reply;
+
+    buf_close(payload);
+    int err = fetch(clone, rowset, offset, CLONE_READ_BYTES_MAX, &reply, payload, msg);
+    if (err == 0)
+        msg_clone_read_reply_close(&reply);
+    return err;
+}
+
 static int fetch_all(struct clone_tablet *clone, struct clone_batch *batch, txn_id txn,
                      const struct publish_rowset *rowset, struct msg_clone_read_reply *first,
                      struct buf *payload, struct tg_errmsg *msg)
 {
-    uint64_t offset = 0;
-    int err = fetch(clone, rowset->rowset, 0, first, payload, msg);
+    uint64_t offset = clone->resumed;
+    int err =
+        fetch(clone, rowset->rowset, 0, offset > 0 ? 0 : CLONE_READ_BYTES_MAX, first, payload, msg);
 
     if (err == 0)
         err = check_meta(clone, txn, rowset, first, msg);
+    if (err == 0 && offset > first->meta.bytes)
+        err = tg_fail(msg, TG_DIGEST, "more is here of rowset %" PRIu64 " than there is of it",
+                      rowset->rowset);
+    if (err == 0 && offset > 0 && offset < first->meta.bytes)
+        err = fetch_more(clone, rowset->rowset, offset, payload, msg);
     while (err == 0) {
         bool last = offset + payload->len >= first->meta.bytes;
 
@@ -149,12 +167,7 @@ static int fetch_all(struct clone_tablet *clone, struct clone_batch *batch, txn_
             return 0;
         if (atomic_load(clone->stop))
             return tg_fail(msg, TG_CANCELED, "the node shuts down");
-        struct msg_clone_read_reply reply;
-
-        buf_close(payload);
-        err = fetch(clone, rowset->rowset, offset, &reply, payload, msg);
-        if (err == 0)
-            msg_clone_read_reply_close(&reply);
+        err = fetch_more(clone, rowset->rowset, offset, payload, msg);
     }
     return err;
 }
@@ -167,6 +180,10 @@ static int fetch_rowset(struct clone_tablet *clone, struct clone_batch *batch, t
 
     memset(&first, 0, sizeof first);
     rowset_meta_init(&first.meta);
+    /* Where an earlier round was cut off, this one goes on. */
+    if (rowset_store_resume(clone->store, txn, clone->order.table, clone->order.tablet,
+                            rowset->rowset, &clone->resumed) != 0)
+        clone->resumed = 0;
     int err = fetch_all(clone, batch, txn, rowset, &first, &payload, msg);
     msg_clone_read_reply_close(&first);
     buf_close(&payload);
@@ -199,6 +216,12 @@ static int look(struct clone_tablet *clone, txn_id txn, const struct publish_row
     return err == 0 ? 0 : tg_fail(msg, err, "%s", tg_err_sentence(err));
 }
 
+/* What was here of it was not what it seemed: it may not be the source's fault. */
+static bool is_about_content(int err)
+{
+    return err == TG_STALE || err == TG_DIGEST || err == TG_INVALID;
+}
+
 int clone_rowset_prepare(struct clone_tablet *clone, struct clone_batch *batch, txn_id txn,
                          const struct publish_rowset *rowset, struct tg_errmsg *msg)
 {
@@ -206,9 +229,11 @@ int clone_rowset_prepare(struct clone_tablet *clone, struct clone_batch *batch, 
     bool good;
     int err = look(clone, txn, rowset, &here, &good, msg);
 
-    if (err != 0 || good || here != ROWSET_NOT_HERE)
+    if (err != 0 || good || here == ROWSET_SEALED)
         return err;
-    return fetch_rowset(clone, batch, txn, rowset, msg);
+    err = fetch_rowset(clone, batch, txn, rowset, msg);
+    /* It is done alone then, from the begin. */
+    return here == ROWSET_LEFTOVER && is_about_content(err) ? 0 : err;
 }
 
 int clone_rowset_stage(struct clone_tablet *clone, txn_id txn, const struct publish_rowset *rowset,
@@ -220,24 +245,32 @@ int clone_rowset_stage(struct clone_tablet *clone, txn_id txn, const struct publ
 
     if (err != 0 || good)
         return err;
-    if (here == ROWSET_NOT_HERE) {
+    if (here != ROWSET_SEALED) {
         err = fetch_rowset(clone, NULL, txn, rowset, msg);
-        if (err != TG_STALE)
+        if (!is_about_content(err) || (err != TG_STALE && clone->resumed == 0))
             return err;
     }
     return clone_rowset_replace(clone, txn, rowset, msg);
 }
 
+static bool go_on(void *data, uint64_t bytes)
+{
+    struct clone_tablet *clone = data;
+
+    throttle_wait(clone->throttle, bytes, clone->stop);
+    return !atomic_load(clone->stop);
+}
+
 int clone_rowset_verify(struct clone_tablet *clone, const struct publish_rowset *rowset)
 {
     struct rowset_reader reader;
-    int err = rowset_reader_open(clone->store, clone->order.tablet, rowset->rowset, &reader);
+    int err = rowset_reader_open_anew(clone->store, clone->order.tablet, rowset->rowset, &reader);
 
     if (err != 0)
         return err;
-    throttle_wait(clone->throttle, reader.meta->bytes, clone->stop);
-    err = digest_equal(&reader.meta->digest, &rowset->digest) ? rowset_reader_verify(&reader)
-                                                              : TG_CORRUPT;
+    err = digest_equal(&reader.meta->digest, &rowset->digest)
+              ? rowset_reader_verify_slowly(&reader, go_on, clone)
+              : TG_CORRUPT;
     rowset_reader_close(&reader);
     return err;
 }

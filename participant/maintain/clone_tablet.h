@@ -30,6 +30,7 @@ struct clone_tablet {
     const atomic_bool *stop;
     struct msg_clone order;
     atomic_uint_fast64_t bytes; /* fetched so far: others may look */
+    uint64_t resumed;           /* bytes of the rowset under way that were here already */
 };
 
 /* What is here after a round. */

@@ -39,6 +39,14 @@ bool damage_list_add(struct damage_list *damage, tablet_id tablet, version_t ver
     return added;
 }
 
+bool damage_list_has(struct damage_list *damage, tablet_id tablet)
+{
+    pthread_mutex_lock(&damage->lock);
+    bool has = find(damage, tablet) != NULL;
+    pthread_mutex_unlock(&damage->lock);
+    return has;
+}
+
 void damage_list_remove(struct damage_list *damage, tablet_id tablet)
 {
     pthread_mutex_lock(&damage->lock);

@@ -14,6 +14,7 @@
 #include "common/base/log.h"
 #include "common/base/mutant.h"
 #include "participant/store/disk_reserve.h"
+#include "participant/store/lmdb_guard.h"
 
 enum {
     FILE_MODE = 0644,
@@ -82,6 +83,35 @@ static int sync_directory(const char *path)
     return code;
 }
 
+/* LMDB checks nothing of a page that it reads: what can be seen beforehand is looked at here. */
+static int check_length(struct lmdb_env *env)
+{
+    MDB_envinfo info;
+    MDB_stat stat;
+    struct stat file;
+    mdb_filehandle_t fd;
+    int code = mdb_env_info(env->env, &info);
+    if (code == 0)
+        code = mdb_env_stat(env->env, &stat);
+    if (code == 0)
+        code = mdb_env_get_fd(env->env, &fd);
+    if (code == 0 && fstat(fd, &file) != 0)
+        code = errno;
+    if (code == 0 && (uint64_t)file.st_size < (info.me_last_pgno + 1) * stat.ms_psize)
+        code = MDB_CORRUPTED;
+    if (code == 0)
+        lmdb_guard_add(env->path, info.me_mapaddr, info.me_mapsize);
+    return code;
+}
+
+static void on_assert(MDB_env *env, const char *text)
+{
+    (void)env;
+    log_error("store", "lmdb assertion=%s reason=%s", log_quote(text),
+              log_quote(lmdb_guard_advice));
+    _exit(FATAL_EXIT_CODE);
+}
+
 static int open_environment(struct lmdb_env *env, const char *dir)
 {
     if (mkdir(env->path, DIRECTORY_MODE) != 0 && errno != EEXIST)
@@ -98,6 +128,10 @@ static int open_environment(struct lmdb_env *env, const char *dir)
     if (code == 0)
         code = mdb_env_open(env->env, env->path,
                             MDB_NOTLS | MDB_NORDAHEAD | (MUTANT(25) ? MDB_NOSYNC : 0), FILE_MODE);
+    if (code == 0)
+        code = mdb_env_set_assert(env->env, on_assert);
+    if (code == 0)
+        code = check_length(env);
     /* A process that was killed between a commit's last write and its sync left it with the system
      * only. It is found here, and others are told of it: so it must be on the disk. */
     if (code == 0 && !MUTANT(25))
@@ -156,6 +190,8 @@ int lmdb_env_open(struct lmdb_env *env, const char *dir, const char *name, uint6
 
 void lmdb_env_close(struct lmdb_env *env)
 {
+    if (env->path != NULL)
+        lmdb_guard_remove(env->path);
     if (env->env != NULL)
         mdb_env_close(env->env);
     free(env->path);

@@ -28,6 +28,7 @@ struct victim {
     tablet_id tablet;
     rowset_id rowset;
     bool extents;
+    uint64_t from; /* of its extents: those that begin here or later */
 };
 
 struct drop {
@@ -51,7 +52,7 @@ static int apply_extents(void *data, struct lmdb_txn *txn)
     struct store_key key;
     uint64_t numbers[3];
     self->more = false;
-    store_key_block(&key, self->victim->tablet, self->victim->rowset, 0);
+    store_key_block(&key, self->victim->tablet, self->victim->rowset, self->victim->from);
     if (!lmdb_cursor_open(&cursor, txn, self->store->db_block[self->class]))
         return 0;
     uint32_t deleted = 0;
@@ -81,6 +82,13 @@ static int drop_extents(struct store *store, const struct victim *victim)
         } while (err == 0 && self.more);
     }
     return err;
+}
+
+int rowset_drop_extents(struct store *store, tablet_id tablet, rowset_id rowset, uint64_t from)
+{
+    const struct victim victim = {
+        .tablet = tablet, .rowset = rowset, .extents = true, .from = from};
+    return drop_extents(store, &victim);
 }
 
 /* ---- a transaction's staged rowsets ---- */

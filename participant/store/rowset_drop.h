@@ -18,6 +18,9 @@ int rowset_drop_txn(struct store *store, txn_id txn);
  * held. A version that binds it keeps naming it. */
 int rowset_drop_one(struct store *store, txn_id txn, tablet_id tablet, rowset_id rowset);
 
+/* Drops extents of a rowset from an offset on. For rowset_store_resume. */
+int rowset_drop_extents(struct store *store, tablet_id tablet, rowset_id rowset, uint64_t from);
+
 /* Drops a tablet: its versions, rowsets, and what is staged for it. */
 int rowset_drop_tablet(struct store *store, tablet_id tablet);
 /* Whether a crash interrupted that: until it was done again no version can be bound. */

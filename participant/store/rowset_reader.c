@@ -73,6 +73,22 @@ int rowset_reader_open(struct store *store, tablet_id tablet, rowset_id rowset,
     return 0;
 }
 
+int rowset_reader_open_anew(struct store *store, tablet_id tablet, rowset_id rowset,
+                            struct rowset_reader *reader)
+{
+    memset(reader, 0, sizeof *reader);
+    struct rowset_cached *cached = rowset_cached_new();
+    if (cached == NULL)
+        return TG_NOMEM;
+    int err = load(store, tablet, rowset, cached);
+    if (err != 0) {
+        rowset_cached_release(cached);
+        return err;
+    }
+    *reader = (struct rowset_reader){.store = store, .meta = &cached->meta, .cached = cached};
+    return 0;
+}
+
 void rowset_reader_close(struct rowset_reader *reader)
 {
     rowset_cached_release(reader->cached);
@@ -182,7 +198,20 @@ int rowset_reader_block(struct rowset_reader *reader, uint32_t index, struct buf
     return err;
 }
 
+static bool at_once(void *data, uint64_t bytes)
+{
+    (void)data;
+    (void)bytes;
+    return true;
+}
+
 int rowset_reader_verify(struct rowset_reader *reader)
+{
+    return rowset_reader_verify_slowly(reader, at_once, NULL);
+}
+
+int rowset_reader_verify_slowly(struct rowset_reader *reader,
+                                bool (*go_on)(void *data, uint64_t bytes), void *data)
 {
     struct buf step = BUF_INIT;
     struct digest_stream *stream = digest_stream_open();
@@ -197,6 +226,8 @@ int rowset_reader_verify(struct rowset_reader *reader)
         err = rowset_reader_bytes(reader, at, len, &step);
         if (err == 0)
             digest_stream_add(stream, step.data, step.len);
+        if (err == 0 && !go_on(data, len))
+            err = TG_CANCELED;
         at += len;
     }
     struct digest digest = digest_stream_value(stream);

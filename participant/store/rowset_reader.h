@@ -21,6 +21,9 @@ struct rowset_reader {
  * failure there is nothing to close (closing is allowed). */
 int rowset_reader_open(struct store *store, tablet_id tablet, rowset_id rowset,
                        struct rowset_reader *reader);
+/* The same from the disk alone, whatever a cache still has: for checking. */
+int rowset_reader_open_anew(struct store *store, tablet_id tablet, rowset_id rowset,
+                            struct rowset_reader *reader);
 void rowset_reader_close(struct rowset_reader *reader);
 
 /* The bytes of block `index` (below meta->block_count), valid until the next call with the same
@@ -37,5 +40,8 @@ int rowset_reader_bytes(struct rowset_reader *reader, uint64_t offset, uint64_t 
 /* Reads all content and compares its digest with the description: 0 or TG_CORRUPT (and the errors
  * above). */
 int rowset_reader_verify(struct rowset_reader *reader);
+/* The same; go_on is called with each piece's bytes and may wait. It returns false: TG_CANCELED. */
+int rowset_reader_verify_slowly(struct rowset_reader *reader,
+                                bool (*go_on)(void *data, uint64_t bytes), void *data);
 
 #endif

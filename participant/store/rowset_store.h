@@ -58,11 +58,19 @@ int rowset_store_replicate_wait(struct store *store, const struct msg_replicate 
 /* What is here of a rowset, bound or not. */
 enum rowset_here {
     ROWSET_NOT_HERE,
-    ROWSET_LEFTOVER, /* begun by an earlier process, or being dropped: rowset_drop_one first */
+    ROWSET_LEFTOVER, /* begun by an earlier process, or being dropped: rowset_store_resume, or
+                        rowset_drop_one first */
     ROWSET_SEALED    /* complete, with that digest */
 };
 int rowset_store_find(struct store *store, txn_id txn, tablet_id tablet, rowset_id rowset,
                       enum rowset_here *here, struct digest *digest);
+
+/* How many bytes of a rowset whose writing was broken off are here, so that the next piece may begin
+ * there: in memory, or in extents that an earlier process wrote. 0 bytes: it is not here, or cannot
+ * be gone on with. For repairs, whose tablet is held; the seal's digest tells whether they were the
+ * right ones. */
+int rowset_store_resume(struct store *store, txn_id txn, table_id table, tablet_id tablet,
+                        rowset_id rowset, uint64_t *offset);
 
 /* While a tablet is held, what final transactions wrote into it may be staged again, by a clone,
  * and is not dropped with them (DESIGN.md 2.4, rule 10). Waits for a drop under way. TG_BUSY: held

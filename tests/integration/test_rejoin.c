@@ -30,6 +30,14 @@ static int start(void **state)
     return 0;
 }
 
+/* Whatever was done: all that is there belongs to a version. */
+static void nothing_is_left_behind(void **state)
+{
+    (void)state;
+    test_replicas_heal(&cluster);
+    test_replicas_clean(&cluster);
+}
+
 static int end(void **state)
 {
     (void)state;
@@ -210,6 +218,7 @@ int main(void)
         cmocka_unit_test(an_old_copy_is_refused_and_with_the_flag_compared),
         cmocka_unit_test(one_is_wiped_while_loads_go_on),
         cmocka_unit_test(one_is_wiped_while_another_is_down),
+        cmocka_unit_test(nothing_is_left_behind),
     };
     return cmocka_run_group_tests(tests, start, end);
 }

@@ -39,6 +39,14 @@ static int all_run(void **state)
     return 0;
 }
 
+/* Whatever was done: all that is there belongs to a version. */
+static void nothing_is_left_behind(void **state)
+{
+    (void)state;
+    test_replicas_heal(&cluster);
+    test_replicas_clean(&cluster);
+}
+
 static int end(void **state)
 {
     (void)state;
@@ -227,6 +235,7 @@ int main(void)
         cmocka_unit_test_setup(a_replica_is_repaired_under_a_steady_load, all_run),
         cmocka_unit_test_setup(damaged_blocks_are_read_elsewhere_and_replaced, all_run),
         cmocka_unit_test_setup(another_leader_goes_on_with_a_repair, all_run),
+        cmocka_unit_test(nothing_is_left_behind),
     };
     return cmocka_run_group_tests(tests, start, end);
 }

@@ -157,6 +157,34 @@ void test_replicas_heal(const struct test_cluster *cluster)
     test_replicas_agree(cluster);
 }
 
+static bool is_clean(const char *body)
+{
+    return strstr(body, "\"sealed\":0,\"open\":0,\"dropping\":0,\"missing\":0,\"leaked\":0,") !=
+           NULL;
+}
+
+void test_replicas_clean(const struct test_cluster *cluster)
+{
+    uint64_t until = test_now_ms() + TEST_HEAL_MS;
+
+    for (unsigned i = 0; i < cluster->participant_count; i++) {
+        struct test_call call = {.port = cluster->participants[i].http, .target = "/api/_rowsets"};
+        struct test_answer answer;
+        bool clean = false;
+
+        while (!clean) {
+            test_http(&call, &answer);
+            assert_int_equal(answer.status, 200);
+            clean = is_clean(answer.body);
+            if (!clean && test_now_ms() > until)
+                fail_msg("participant %u has more than it should: %.2000s", i + 1, answer.body);
+            test_answer_close(&answer);
+            if (!clean)
+                test_sleep_ms(50);
+        }
+    }
+}
+
 void test_replicas_logged(const struct test_cluster *cluster, const char *node, const char *text)
 {
     uint64_t until = test_now_ms() + TEST_HEAL_MS;

@@ -33,6 +33,8 @@ void test_replicas_wait(const struct test_cluster *cluster, bool behind);
 void test_replicas_agree(const struct test_cluster *cluster);
 /* None is behind, and all agree. */
 void test_replicas_heal(const struct test_cluster *cluster);
+/* Until on every participant each rowset is bound by a version and all else is collected. */
+void test_replicas_clean(const struct test_cluster *cluster);
 /* Until the node's log holds a text. */
 void test_replicas_logged(const struct test_cluster *cluster, const char *node, const char *text);
 
