@@ -279,6 +279,8 @@ class States(Case):
         reload = [op(reload=True, begun=int(2.5 * S))]
         self.good(two("ABORTED", "VISIBLE", ops=reload))
         self.bad(two("VISIBLE", "ABORTED", ops=reload))
+        self.good(two("ABORTED", "PREPARE", ops=[op(kind="retry")]))
+        self.bad(two("VISIBLE", "ABORTED", ops=[op(kind="retry")]))
         self.bad(two("ABORTED", "PREPARE", ops=[op(reload=True, begun=9 * S)]))
 
     def test_in_the_end_all_agree(self):

@@ -5,6 +5,7 @@ import bisect
 import itertools
 
 RANK = {"UNKNOWN": 0, "PREPARE": 1, "PRECOMMITTED": 2, "COMMITTED": 3, "VISIBLE": 4}
+REPEATED = ("retry", "double", "twin")  # kinds whose label is tried again
 END = ("VISIBLE", "ABORTED", "UNKNOWN")
 
 
@@ -110,7 +111,9 @@ def labels_once(feeds, ops):
 def states_advance(states, ops=()):
     """No answer about a label is older than one that was given before it was asked (rule 4)."""
     faults = []
-    reloaded = {op.label: op.begun for op in ops if op.reload}
+    # From when on a label may have a further transaction, after one that was aborted.
+    reloaded = {op.label: 0 for op in ops if op.kind in REPEATED}
+    reloaded.update((op.label, op.begun) for op in ops if op.reload)
     labels = {}
     for state in states:
         labels.setdefault(state[0], []).append(state)
