@@ -491,13 +491,14 @@ KINDS = {
 
 
 def deal(rounds, seed, kinds, always=()):
-    """At most three kinds for each round, so that all have their turn."""
+    """At most three kinds for each round, so that all have their turn. always: kinds that are in each
+    round; what is there twice goes on twice at once."""
     dealer = random.Random(seed)
     deck = []
     hands = []
     for _ in range(rounds):
         hand = [kind for kind in always if kind in kinds]
-        while len(hand) < min(3, len(kinds)):
+        while len(set(hand)) < min(3, len(kinds)):
             if not deck:
                 deck = dealer.sample(kinds, len(kinds))
             kind = deck.pop()
