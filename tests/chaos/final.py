@@ -14,6 +14,7 @@ from writers import DB, Writer
 QUIET_S = 30  # all transactions are final within this
 REPAIR_S = 60  # … and all replicas good again within this
 COLLECT_S = 30  # … and nothing is left to collect
+FEED_S = 60  # a follower has caught up within this
 TIMELINE_MAX = 10000
 END = ("VISIBLE", "ABORTED", "UNKNOWN")
 
@@ -165,12 +166,21 @@ class Final:
             follower.position = self.last_position(follower.name)
             whole = Puller(self.run, 0, table, f"whole {table}")
             for puller in (follower, whole):
-                empty = 0
-                for _ in range(4000):
-                    came = puller.pull(limited=puller is follower)
-                    empty = empty + 1 if came is False else 0
-                    if empty == 3:
-                        break
+                self.to_the_end(puller, limited=puller is follower)
+
+    def to_the_end(self, puller, limited):
+        empty = 0
+        begin = time.monotonic()
+        while empty < 3:
+            before = puller.position
+            came = puller.pull(limited)
+            empty = empty + 1 if came is False else 0
+            if came and puller.position == before:
+                self.wrong(f"{puller.name}: {before} gives changes and stays where it is")
+                return
+            if time.monotonic() - begin > FEED_S * self.slow:
+                self.wrong(f"{puller.name} does not come to an end")
+                return
 
     def last_position(self, name):
         self.history.file.flush()

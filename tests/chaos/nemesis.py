@@ -119,8 +119,8 @@ class Kill(Nemesis):
             took = node.terminate()
             self.history.count("orderly stops")
             self.history.log(p="nemesis", type="info", f="stop", node=node.name, took=took,
-                             tail="" if took is not None and took < 5 else node.log_tail())
-            if took is not None and node.child.returncode != 0:
+                             tail="" if took is not None and took < 8 else node.log_tail())
+            if took is not None and not node.ended_well():
                 self.died(node)
             self.stop.wait(self.random.random())
             node.start()

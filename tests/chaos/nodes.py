@@ -20,6 +20,7 @@ from net import ADMIN_ADDRESS
 
 DISK_BYTES = 4 << 30  # of a disk that can be filled; takes memory only for what is on it
 RESERVE = "16m"
+STARTING_S = 15  # also where it takes long to stop again
 SHIM = os.path.join("tests", "libchaos_faults.so")
 COMMON = [
     "allow_empty_password = true",
@@ -170,7 +171,13 @@ class Node:
                 env=environment,
             )
         self.frozen = False
+        self.started = time.monotonic()
         self.up = True
+
+    def ended_well(self):
+        """An orderly end. A signal may come before the program knows what to do with it."""
+        young = time.monotonic() - self.started < STARTING_S
+        return self.child.returncode == 0 or (young and self.child.returncode == -signal.SIGTERM)
 
     def complaints(self):
         """What a sanitizer has written, from its first word on."""
