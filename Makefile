@@ -14,19 +14,21 @@
 #   make failpoints a kill at each named point, under load (FAILPOINT_KILLS=200 for more)
 #   make fuzz       every parser and decoder (EXECS=10000000 executions each, ONLY=csv)
 #   make mutants    planted faults, each of which its test must find (MUTANTS="--only 3,12")
+#   make sweep      the n-th allocation, write or sync fails (POINTS=30, or all: hours)
 #   make test-bare  the set-up and the demo in a fresh Debian 12 (root, a few minutes)
 #   make format     clang-format over the tree
 #   make clean      remove the builds (not build/deps);  make distclean: that, too
 
 JOBS ?= 2
 CUTS ?= 20
+POINTS ?= 30
 CMAKE_FLAGS ?=
 MINUTES ?= 2
 KILLS ?= 200
 CONFIGURE = cmake -S . -B build -G Ninja $(CMAKE_FLAGS)
 NINJA = ninja -C build -j $(JOBS)
 
-.PHONY: all setup configure demo test check bench tsan simulate chaos failover powercut test-bare format clean distclean
+.PHONY: all setup configure demo test check bench tsan simulate chaos failover powercut sweep test-bare format clean distclean
 
 all: configure
 	@$(NINJA) programs
@@ -80,6 +82,12 @@ fuzz:
 mutants:
 	@scripts/setup build test
 	@JOBS=$(JOBS) tests/mutants/mutants.py --build build-faults -DTIDEGATE_DEPS=$(CURDIR)/build/deps $(MUTANTS)
+
+sweep: all
+	@$(NINJA) tidegate_shim log_replay
+	@tests/sweep/sweep.py --bin build/bin --target participant --points $(POINTS)
+	@tests/sweep/sweep.py --bin build/bin --target coordinator --points $(POINTS)
+	@tests/sweep/kill_at_write.py --bin build/bin --points $(POINTS)
 
 bench:
 	@scripts/setup build demo

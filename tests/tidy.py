@@ -66,6 +66,7 @@ FOREIGN = {
     "msgpack/": ["common/base"],
     "yyjson.h": ["common/base"],
     "ini.h": ["common/base"],
+    "uthash.h": ["common/base"],
     "llhttp.h": ["common/net"],
     "openssl/": ["common/net"],
     "sodium.h": ["common/net"],
@@ -78,13 +79,13 @@ FOREIGN = {
     "archive_entry.h": ["participant/ingest"],
     "cmocka.h": [],
 }
-# Everyone's: the C library, POSIX, Linux, the compiler's intrinsics, and uthash's macros.
+# Everyone's: the C library, POSIX, Linux, the compiler's intrinsics, and uthash's lists.
 SYSTEM = set("""assert complex ctype errno fenv float inttypes iso646 limits locale math setjmp signal
     stdalign stdarg stdatomic stdbool stddef stdint stdio stdlib stdnoreturn string strings tgmath
     threads time uchar wchar wctype dirent dlfcn endian err execinfo fcntl fnmatch ftw getopt glob grp
     ifaddrs libgen malloc netdb poll pthread pwd regex sched semaphore spawn sysexits syslog termios
     link ucontext unistd utime byteswap immintrin x86intrin emmintrin nmmintrin smmintrin tmmintrin
-    arm_neon arm_acle cpuid uthash utlist utarray utstring alloca""".split())
+    arm_neon arm_acle cpuid utlist utarray utstring alloca""".split())
 SYSTEM_FOLDERS = ("sys/", "linux/", "netinet/", "arpa/", "net/", "bits/", "asm/", "sanitizer/")
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*(?:"([^"]+)"|<([^>]+)>)')

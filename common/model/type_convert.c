@@ -313,15 +313,16 @@ static void convert_bytes(struct convert *c)
         out->bytes_len = (size_t)(to - out->bytes);
 }
 
-static enum type_parse_result check_json(struct json_pool *pool, struct column_type type,
-                                         const char *p, uint32_t len)
+static enum type_parse_result check_json(struct convert *c, struct json_pool *pool, const char *p,
+                                         uint32_t len)
 {
     struct json_doc *doc;
     if (len > STRING_BYTES_MAX)
         return TYPE_TOO_LONG;
-    if (pool == NULL)
-        return type_check_bytes(type, p, len);
-    if (json_doc_parse(p, len, pool, &doc, NULL) != 0)
+    int err = pool == NULL ? TG_NOMEM : json_doc_parse(p, len, pool, &doc, NULL);
+    if (err == TG_NOMEM)
+        c->flags |= CONVERT_NOMEM; /* which says nothing about the value */
+    if (err != 0)
         return TYPE_BAD;
     json_doc_close(doc);
     return TYPE_PARSED;
@@ -340,7 +341,7 @@ static void convert_json(struct convert *c)
         enum type_parse_result result = TYPE_PARSED;
         bool null = is_null_field(p, len);
         if (!null)
-            result = check_json(pool, c->type, p, len);
+            result = check_json(c, pool, p, len);
         if (result != TYPE_PARSED)
             set_bad(c, i, result == TYPE_BAD ? CONVERT_BAD_VALUE : CONVERT_BAD_TOO_LONG);
         if (null || result != TYPE_PARSED) {

@@ -131,7 +131,9 @@ enum type_parse_result type_check_bytes(struct column_type type, const char *tex
     if (type.kind != TYPE_JSON)
         return TYPE_PARSED;
     struct json_doc *doc;
-    if (json_doc_parse(text, len, NULL, &doc, NULL) != 0)
+    int err = json_doc_parse(text, len, NULL, &doc, NULL);
+    TG_CHECK_MEMORY(err != TG_NOMEM); /* it says nothing about the value */
+    if (err != 0)
         return TYPE_BAD;
     json_doc_close(doc);
     return TYPE_PARSED;

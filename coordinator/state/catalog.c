@@ -273,7 +273,7 @@ static struct table *build_table(struct state *state, const struct database *dat
     table->db = database->id;
     memcpy(table->name, command->table, sizeof table->name);
     schema_init(&table->schema);
-    TG_CHECK(schema_copy(&command->schema, &table->schema) == 0);
+    TG_CHECK_MEMORY(schema_copy(&command->schema, &table->schema) == 0);
     table->comment = command->comment != NULL ? state_strdup(command->comment) : NULL;
     table->distribution_count = command->distribution_count;
     table->distribution = state_alloc(command->distribution_count, sizeof *table->distribution);

@@ -5,9 +5,9 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <uthash.h>
 
 #include "common/base/checksum.h"
+#include "common/base/hash.h"
 #include "common/model/ids.h"
 #include "common/model/schema.h"
 #include "common/proto/msg_read.h"

@@ -10,10 +10,10 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <uthash.h>
 
 #include "common/base/check.h"
 #include "common/base/failpoint.h"
+#include "common/base/hash.h"
 #include "common/base/log.h"
 #include "common/base/mutant.h"
 #include "coordinator/txn/publish_message.h"

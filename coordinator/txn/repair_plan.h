@@ -6,8 +6,8 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <uthash.h>
 
+#include "common/base/hash.h"
 #include "common/proto/msg_clone.h"
 #include "coordinator/cluster/health.h"
 #include "coordinator/state/state.h"

@@ -159,6 +159,8 @@ int json_paths_parse(const char *text, struct json_paths *paths, struct tg_errms
     int err = json_doc_parse(text, strlen(text), NULL, &doc, NULL);
 
     *paths = (struct json_paths){0};
+    if (err == TG_NOMEM)
+        return tg_fail(msg, err, "[INTERNAL_ERROR]out of memory");
     if (err != 0)
         return tg_fail(msg, TG_INVALID,
                        "[INVALID_ARGUMENT]Invalid json path: jsonpaths is not "
