@@ -5,7 +5,7 @@
 
 #include "client/cli/cluster_dir.h"
 
-enum { CLUSTER_MEMBER_MS = 60000 /* for one to vote, or to be gone */ };
+enum { CLUSTER_MEMBER_MS = 120000 /* for one to vote, or to be gone */ };
 
 /* Lays out a coordinator under the next free id, with the options of those that are there, starts it
  * and adds it; returns when it votes. *node is it, in the cluster's list. What failed half way is

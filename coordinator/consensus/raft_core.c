@@ -180,7 +180,7 @@ int raft_core_attach(struct raft_core *core, struct raft_io *io, struct tg_errms
     raft_set_install_snapshot_timeout(&core->raft, options->install_snapshot_timeout_ms);
     raft_set_pre_vote(&core->raft, true);
     raft_set_max_catch_up_rounds(&core->raft, 20);
-    raft_set_max_catch_up_round_duration(&core->raft, 60 * 1000);
+    raft_set_max_catch_up_round_duration(&core->raft, CORE_CATCH_UP_ROUND_MS);
     raft_set_snapshot_threshold(&core->raft, RAFT_FSM_SNAPSHOT_ENTRIES_MAX);
     core->raft.legacy.step_cb = core_on_step;
     core->guard.fatal = core_on_broken;

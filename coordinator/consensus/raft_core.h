@@ -45,7 +45,10 @@ struct raft_core_options {
 };
 
 enum {
-    CORE_CLOCK_WAIT_MS = 1000,   /* a new leader waits so long to hear of the others' clocks */
+    CORE_CLOCK_WAIT_MS = 1000, /* a new leader waits so long to hear of the others' clocks */
+    /* One that is to vote lacks little when it is promoted (MEMBERS_LAG_MAX): if it does not get that
+     * within this, it is gone, and other changes must not wait for it. */
+    CORE_CATCH_UP_ROUND_MS = 10000,
     CORE_TRANSFER_PAUSE_MS = 200 /* between two attempts to be rid of the leadership */
 };
 
