@@ -376,6 +376,75 @@ static void test_a_dropped_table_counts_as_published(void **state)
         answer(f, node, 0, PUBLISH_MISSING); /* dropped there too: no harm */
 }
 
+static void register_node(struct fixture *f, node_id node)
+{
+    struct command command = {.type = COMMAND_MEMBER_REGISTER};
+    struct msg_register *message = &command.member.message;
+
+    message->wanted = node;
+    message->new_nonce = 100 + node;
+    snprintf(message->node_uuid, UUID_BYTES, "new-%u", node);
+    snprintf(message->rpc, ADDRESS_BYTES, "127.0.0.1:%u", 9000 + node);
+    assert_int_equal(fake_consensus_do(f->scene.fake, &command).err, 0);
+}
+
+static void move(struct fixture *f, enum command_type type, const struct tablet *tablet,
+                 node_id node)
+{
+    struct command command = {.type = type,
+                              .move = {tablet->id, node, tablet->table->placement_epoch}};
+
+    assert_int_equal(fake_consensus_do(f->scene.fake, &command).err, 0);
+}
+
+static void heal(struct fixture *f, const struct tablet *tablet, node_id node, version_t version)
+{
+    struct command command = {.type = COMMAND_REPLICA_CATCH, .replica = {tablet->id, node, 0}};
+
+    assert_int_equal(fake_consensus_do(f->scene.fake, &command).err, 0);
+    command.type = COMMAND_REPLICA_HEALED;
+    command.replica.version = version;
+    assert_int_equal(fake_consensus_do(f->scene.fake, &command).err, 0);
+}
+
+/* What was answered from a slot is void once the slot may be another's. */
+static void test_answers_do_not_count_for_the_next_holder_of_a_slot(void **state)
+{
+    struct fixture *f = *state;
+    const struct table *table = coordinator_scene_table(&f->scene, "t");
+
+    register_node(f, 4);
+    for (unsigned i = 0; i < 2; i++) {
+        move(f, COMMAND_REPLICA_ADD, table->tablets[i], 4);
+        heal(f, table->tablets[i], 4, 0);
+    }
+    txn_id txn = coordinator_scene_load(&f->scene, 1, "l", LOAD_FINISH_COMMIT);
+    node_id gone = table->tablets[0]->replicas[0].node;
+    answer(f, gone, 0, PUBLISH_BOUND);
+    assert_int_equal(state_of(f, txn), TXN_COMMITTED);
+    for (unsigned i = 0; i < 2; i++) {
+        heal(f, table->tablets[i], 4, 1); /* the load was not sealed there */
+        move(f, COMMAND_REPLICA_REMOVE, table->tablets[i], gone);
+    }
+    register_node(f, 5);
+    for (unsigned i = 0; i < 2; i++) {
+        move(f, COMMAND_REPLICA_ADD, table->tablets[i], 5);
+        assert_int_equal(tablet_slot(table->tablets[i], 5),
+                         i == 0 ? 0 : tablet_slot(table->tablets[1], 5));
+        heal(f, table->tablets[i], 5, 1);
+    }
+    publish_daemon_run(f->daemon);
+    fake_consensus_run(f->scene.fake);
+    /* One of the others and the words of the one that left are no majority. */
+    node_id other = gone == 2 ? 3 : 2;
+    answer(f, other, 0, PUBLISH_BOUND);
+    assert_int_equal(state_of(f, txn), TXN_COMMITTED);
+    assert_true(is_asked(f, 5));
+    while (is_asked(f, 5)) /* tablet by tablet, as it was healed */
+        answer(f, 5, 0, PUBLISH_BOUND);
+    assert_int_equal(state_of(f, txn), TXN_VISIBLE);
+}
+
 static void test_an_answer_of_the_wrong_length_is_no_answer(void **state)
 {
     struct fixture *f = *state;
@@ -395,6 +464,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
         TEST(test_a_majority_makes_it_visible_and_the_last_one_confirms),
+        TEST(test_answers_do_not_count_for_the_next_holder_of_a_slot),
         TEST(test_a_confirmation_rides_with_the_next_that_becomes_visible),
         TEST(test_commits_gather_while_a_message_is_in_the_air),
         TEST(test_a_participant_that_is_away_is_asked_again_with_pauses),

@@ -246,6 +246,11 @@ static void orders_are_carried_out_and_asked_for(void **state)
     while (reply.state == CLONE_UNDER_WAY);
     assert_int_equal(reply.bound, 2);
     assert_int_equal(cloner_rounds(cloner), 2);
+    /* When it was ordered is remembered: nobody may drop it on older word. */
+    uint64_t now = clock_monotonic_ms(clock_system());
+    assert_true(cloner_ordered_since(cloner, TABLET, now > 60000 ? now - 60000 : 1));
+    assert_false(cloner_ordered_since(cloner, TABLET, now + 1000));
+    assert_false(cloner_ordered_since(cloner, TABLET + 1, now > 60000 ? now - 60000 : 1));
     /* A tablet that a reader complained about. */
     tablet_set_suspect(pair->here_set, TABLET);
     while (tablet_set_take_suspect(pair->here_set) != 0)

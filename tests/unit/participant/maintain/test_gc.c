@@ -123,6 +123,23 @@ static void test_ids_of_tablets_and_transactions_do_not_mix(void **state)
     assert_false(is_there(f, OTHER, 1));
 }
 
+/* A clone of a tablet that is about to be dropped has to wait. */
+static void test_a_tablet_is_known_to_be_dropped_until_it_is(void **state)
+{
+    struct gc_fixture *f = *state;
+    txn_id txns = 2000;
+
+    for (txn_id txn = 1; txn <= txns; txn++)
+        assert_true(gc_drop_txn(f->gc, txn));
+    assert_false(gc_drops_tablet(f->gc, TABLET));
+    assert_true(gc_drop_tablet(f->gc, TABLET));
+    assert_true(gc_drops_tablet(f->gc, TABLET)); /* the others come first */
+    assert_false(gc_drops_tablet(f->gc, OTHER));
+    wait_for(f, (unsigned)txns + 1);
+    while (gc_drops_tablet(f->gc, TABLET)) /* until its thread has said that it is done */
+        ;
+}
+
 static void test_what_is_named_again_and_again_is_queued_once(void **state)
 {
     struct gc_fixture *f = *state;
@@ -159,6 +176,7 @@ int main(void)
         TEST(test_what_a_version_binds_stays_whatever_is_said_of_its_transaction),
         TEST(test_a_dropped_tablet_goes_with_all_it_holds),
         TEST(test_ids_of_tablets_and_transactions_do_not_mix),
+        TEST(test_a_tablet_is_known_to_be_dropped_until_it_is),
         TEST(test_what_is_named_again_and_again_is_queued_once),
         TEST(test_the_queue_is_bounded_and_what_does_not_fit_may_come_again),
     };
