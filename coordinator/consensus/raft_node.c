@@ -15,6 +15,7 @@
 #include "coordinator/consensus/raft_dir.h"
 #include "coordinator/consensus/raft_err.h"
 #include "coordinator/consensus/raft_memory.h"
+#include "coordinator/consensus/raft_sync.h"
 #include "coordinator/consensus/raft_transport.h"
 
 enum {
@@ -30,7 +31,7 @@ enum {
     NODE_APPEND_SHED_MS = 1200,
     /* … and longer than this, with room on the disk, ends the process: its disk is no good. */
     NODE_APPEND_FATAL_MS = 20000,
-    NODE_EXIT_STATUS = 70,
+    NODE_EXIT_STATUS = RAFT_SYNC_EXIT_STATUS,
     NODE_SEGMENT_BYTES_MIN = 512 * 1024,
     /* raft counts the room of three in 64 Ki units of 1 KiB. */
     NODE_SEGMENT_BYTES_MAX = 16 * 1024 * 1024
@@ -424,6 +425,8 @@ int raft_node_open(struct loop *loop, const struct raft_node_options *options, s
         return tg_fail(msg, err, "no memory for raft");
     }
     bool bootstrap = false;
+    if (!raft_sync_is_watched())
+        log_debug("raft", "this program is not linked to end when a sync fails");
     err = raft_dir_prepare(dir, msg);
     if (err == 0)
         err = options->join ? 0 : raft_dir_admit(dir, options->bootstrap, &bootstrap, msg);
