@@ -108,6 +108,7 @@ static int open_txns(struct coordinator *c, struct tg_errmsg *msg)
     c->dispatch.health = &c->health;
     c->dispatch.clock = clock;
     c->dispatch.waits = &c->waits;
+    c->dispatch.repairs = c->repairer;
     return err;
 }
 

@@ -7,6 +7,7 @@
 int cli_cluster(int argc, char **argv);
 int cli_coordinator(int argc, char **argv);
 int cli_node(int argc, char **argv);
+int cli_declare_lost(int argc, char **argv);
 int cli_sql(int argc, char **argv);
 int cli_load(int argc, char **argv);
 int cli_txn(int argc, char **argv);

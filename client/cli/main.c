@@ -15,6 +15,7 @@ static const struct {
     {"cluster", cli_cluster, "start, look at, stop, kill or restart a cluster on this machine"},
     {"coordinator", cli_coordinator, "list, add or drop coordinators, or let another one lead"},
     {"node", cli_node, "list participants; add, decommission, recommission or drop one"},
+    {"declare-lost", cli_declare_lost, "let go of data of which no copy is left"},
     {"sql", cli_sql, "run a statement: CREATE, DROP, TRUNCATE, SHOW, DESCRIBE"},
     {"load", cli_load, "load a file or standard input into a table"},
     {"txn", cli_txn, "begin, precommit, commit or abort a transaction; state of a label"},

@@ -10,8 +10,8 @@
 #include "common/proto/codec.h"
 
 enum {
-    CLONE_FIELDS = 13,
-    CLONE_REPLY_FIELDS = 7,
+    CLONE_FIELDS = 15,
+    CLONE_REPLY_FIELDS = 8,
     LIST_FIELDS = 3,
     LIST_REPLY_FIELDS = 4,
     READ_FIELDS = 5,
@@ -29,6 +29,8 @@ void msg_clone_encode(const struct msg_clone *message, struct buf *out)
     mp_uint(out, message->lacks);
     mp_uint(out, message->source);
     mp_bool(out, message->trusted);
+    mp_uint(out, message->last);
+    mp_bool(out, message->catching);
     mp_uint(out, message->missed);
     mp_uint(out, message->prove);
     mp_bool(out, message->chain_known);
@@ -49,6 +51,8 @@ int msg_clone_decode(struct slice head, struct msg_clone *message)
     message->lacks = mp_read_uint(&cursor);
     message->source = codec_read_u32(&cursor);
     message->trusted = mp_read_bool(&cursor);
+    message->last = mp_read_uint(&cursor);
+    message->catching = mp_read_bool(&cursor);
     message->missed = mp_read_uint(&cursor);
     message->prove = mp_read_uint(&cursor);
     message->chain_known = mp_read_bool(&cursor);
@@ -62,6 +66,7 @@ void msg_clone_reply_encode(const struct msg_clone_reply *reply, struct buf *out
     codec_begin(out, CLONE_REPLY_FIELDS);
     mp_uint(out, reply->state);
     mp_uint(out, reply->bound);
+    mp_uint(out, reply->damaged);
     mp_uint(out, reply->proven);
     codec_write_digest(out, &reply->chain);
     mp_uint(out, reply->bytes);
@@ -76,6 +81,7 @@ int msg_clone_reply_decode(struct slice head, struct msg_clone_reply *reply)
     codec_open(&cursor, head, CLONE_REPLY_FIELDS);
     reply->state = (enum clone_state)mp_read_uint_max(&cursor, CLONE_FAILED);
     reply->bound = mp_read_uint(&cursor);
+    reply->damaged = mp_read_uint(&cursor);
     reply->proven = mp_read_uint(&cursor);
     codec_read_digest(&cursor, &reply->chain);
     reply->bytes = mp_read_uint(&cursor);

@@ -28,11 +28,13 @@ struct msg_clone {
     /* A replica that has more. The asked one itself: no other can be asked, so it is only to check
      * and prove what it has. */
     node_id source;
-    bool trusted; /* it is a good one: where versions here contradict its, those here are wrong */
-    version_t missed;    /* the last version that it has to have, 0 if that is not said; … */
-    version_t prove;     /* … the digest over all that is bound up to here is wanted; … */
-    bool chain_known;    /* … by the log … */
-    struct digest chain; /* … it must be this one */
+    bool trusted;   /* it is a good one: where versions here contradict its, those here are wrong */
+    version_t last; /* the last version of the tablet in the log */
+    bool catching;  /* the following is said: */
+    version_t missed; /* the last version that it has to have: there is none from it to prove; … */
+    version_t prove;  /* … the digest over all that is bound up to here is wanted; … */
+    bool chain_known;            /* … by the log … */
+    struct digest chain;         /* … it must be this one */
     char address[ADDRESS_BYTES]; /* its rpc address */
 };
 enum clone_state {
@@ -43,7 +45,8 @@ enum clone_state {
 /* Verdicts: 0; TG_FENCED; TG_BUSY (too many wait here); TG_CLOSED. */
 struct msg_clone_reply {
     enum clone_state state;
-    version_t bound;     /* CLONE_DONE: the last version bound here, … */
+    version_t bound;     /* the last version bound here, … */
+    version_t damaged;   /* … the first one that cannot be read, as far as was looked, … */
     version_t proven;    /* … as far as ordered … */
     struct digest chain; /* … the digest over what is bound */
     uint64_t bytes;      /* fetched in this round so far */

@@ -28,7 +28,7 @@ int msg_query_decode(struct slice head, struct msg_query *message)
     struct cursor cursor;
     memset(message, 0, sizeof *message);
     codec_open(&cursor, head, QUERY_FIELDS);
-    message->kind = (enum query_kind)mp_read_uint_max(&cursor, QUERY_NODE_ORDER);
+    message->kind = (enum query_kind)mp_read_uint_max(&cursor, QUERY_DECLARE_LOST);
     if (message->kind < QUERY_STATEMENT)
         cursor_fail(&cursor, TG_CORRUPT);
     mp_read_cstr(&cursor, message->db, sizeof message->db);

@@ -16,9 +16,11 @@ enum query_kind {
     QUERY_BACKENDS = 6,   /* text: "alive" for living ones only */
     QUERY_TIMELINE = 7,   /* db, table; text: the query string of the HTTP request */
     QUERY_HEALTH = 8,
-    QUERY_CLUSTER = 9,    /* members, leader, versions: for `tidegate cluster status` */
-    QUERY_NODES = 10,     /* participants and what they hold */
-    QUERY_NODE_ORDER = 11 /* text: "decommission 3", "recommission 3", "drop 3" */
+    QUERY_CLUSTER = 9,      /* members, leader, versions: for `tidegate cluster status` */
+    QUERY_NODES = 10,       /* participants and what they hold */
+    QUERY_NODE_ORDER = 11,  /* text: "decommission 3", "recommission 3", "drop 3" */
+    QUERY_REPLICAS = 12,    /* tablets and their replicas; db, table: "" for all */
+    QUERY_DECLARE_LOST = 13 /* db, table; text: the query string, tablet=N&force=true */
 };
 enum { QUERY_TEXT_MAX = 1024 * 1024, QUERY_REPLY_MAX = 8 * 1024 * 1024 };
 

@@ -136,6 +136,25 @@ static void get_cluster(void *ctx, struct http_exchange *exchange, const struct 
     api_cluster(api_request_open(ctx, exchange));
 }
 
+static void get_replicas(void *ctx, struct http_exchange *exchange,
+                         const struct http_params *params)
+{
+    char db[NAME_BYTES] = "";
+    char table[NAME_BYTES] = "";
+
+    (void)params;
+    http_request_query(http_exchange_request(exchange), "db", 0, db, sizeof db);
+    http_request_query(http_exchange_request(exchange), "table", 0, table, sizeof table);
+    ask_table(ctx, exchange, QUERY_REPLICAS, db, table, "");
+}
+
+static void post_declare_lost(void *ctx, struct http_exchange *exchange,
+                              const struct http_params *params)
+{
+    ask_table(ctx, exchange, QUERY_DECLARE_LOST, params->value[0], params->value[1],
+              http_exchange_request(exchange)->query);
+}
+
 static void get_coordinators(void *ctx, struct http_exchange *exchange,
                              const struct http_params *params)
 {
@@ -257,6 +276,8 @@ static const struct http_route routes[] = {
     {"GET", "/api/health", get_health},
     {"GET", "/api/backends", get_backends},
     {"GET", "/api/cluster", get_cluster},
+    {"GET", "/api/_replicas", get_replicas},
+    {"POST", "/api/{db}/{table}/_declare_lost", post_declare_lost},
     {"GET", "/api/coordinators", get_coordinators},
     {"GET", "/api/state", get_state},
     {"POST", "/api/coordinators/{verb}", post_coordinators},

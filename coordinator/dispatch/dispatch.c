@@ -8,6 +8,7 @@
 #include "common/proto/message.h"
 #include "common/proto/msg_query.h"
 #include "common/proto/msg_status.h"
+#include "coordinator/dispatch/dispatch_lost.h"
 #include "coordinator/dispatch/dispatch_member.h"
 #include "coordinator/dispatch/dispatch_read.h"
 #include "coordinator/query/query.h"
@@ -110,7 +111,10 @@ static int call_query(struct dispatch *dispatch, struct slice head, dispatch_don
 
     if (err != 0)
         return err;
-    query_run(&context, &message, done, data);
+    if (message.kind == QUERY_DECLARE_LOST)
+        dispatch_lost(dispatch, &message, done, data);
+    else
+        query_run(&context, &message, done, data);
     msg_query_close(&message);
     return 0;
 }

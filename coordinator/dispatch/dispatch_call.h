@@ -11,6 +11,7 @@
 #include "coordinator/consensus/consensus.h"
 #include "coordinator/members/members_call.h"
 #include "coordinator/query/query_waits.h"
+#include "coordinator/txn/repair_daemon.h"
 #include "coordinator/txn/txn_manager.h"
 
 /* Where the coordinators are: from the options and the replicated list. */
@@ -27,6 +28,7 @@ struct dispatch {
     struct health *health;
     struct clock *clock;
     struct query_waits *waits;
+    struct repair_daemon *repairs; /* NULL: nothing can be declared lost */
     struct members_calls *members; /* NULL: MSG_COORDINATOR is not supported */
     bool of_cluster;               /* the directory is of a cluster, known by its uuid or not yet */
     enum status_room room;         /* of this node's disk, kept up to date */

@@ -249,6 +249,11 @@ void query_run(const struct query_context *context, const struct msg_query *mess
     case QUERY_NODE_ORDER:
         query_node_order(call);
         return;
+    case QUERY_REPLICAS:
+        query_read(call, query_print_replicas);
+        return;
+    case QUERY_DECLARE_LOST:
+        break; /* the dispatcher's */
     }
     query_fail(call, TG_UNSUPPORTED, "unknown kind of question");
 }

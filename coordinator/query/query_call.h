@@ -74,6 +74,8 @@ int query_print_backends(const struct query_call *call, struct json_writer *out,
                          struct tg_errmsg *msg);
 int query_print_health(const struct query_call *call, struct json_writer *out,
                        struct tg_errmsg *msg);
+int query_print_replicas(const struct query_call *call, struct json_writer *out,
+                         struct tg_errmsg *msg);
 int query_print_cluster(const struct query_call *call, struct json_writer *out,
                         struct tg_errmsg *msg);
 int query_print_nodes(const struct query_call *call, struct json_writer *out,

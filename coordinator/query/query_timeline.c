@@ -35,6 +35,7 @@ struct instant {
     uint64_t completed_us; /* 0 = not completed */
     version_t version;     /* 0 = none, or several tables */
     uint64_t rows;
+    bool lost;                /* a part of it was declared lost */
     const struct txn *record; /* NULL once it is forgotten */
 };
 
@@ -251,6 +252,7 @@ static struct instant of_version(const struct state *state, const struct table *
         .requested_us = txn != NULL ? txn->begin_us : 0,
         .completed_us = version <= table->visible ? record->time_us : 0,
         .version = version,
+        .lost = record->lost,
         .rows = record->rows,
         .record = txn,
     };
@@ -387,6 +389,10 @@ static void print_instant(const struct state *state, const struct instant *insta
         print_txn_tables(state, txn, out);
     } else {
         print_version(out, instant->version);
+        if (instant->lost) {
+            json_writer_key(out, "lost");
+            json_writer_bool(out, true);
+        }
     }
     json_writer_key(out, "rows");
     json_writer_uint(out, instant->rows);

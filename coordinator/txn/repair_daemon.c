@@ -2,6 +2,7 @@
 /* Makes replicas that are behind good again. */
 #include "coordinator/txn/repair_daemon.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -147,6 +148,13 @@ static void back_off(struct repair_daemon *d, struct repair *repair)
     repair->not_before_ms = clock_monotonic_ms(d->clock) + wait;
 }
 
+static void take_reach(struct repair *repair, const struct msg_clone_reply *reply)
+{
+    repair->answered = true;
+    repair->bound = reply->bound;
+    repair->damaged = reply->damaged;
+}
+
 static void round_failed(struct repair_daemon *d, struct repair *repair, int err,
                          const char *reason)
 {
@@ -169,7 +177,7 @@ static void round_done(struct repair_daemon *d, struct repair *repair,
     repair->failures = progress ? 0 : repair->failures + 1;
     repair->rounds++;
     repair->round_took_ms = clock_monotonic_ms(d->clock) - repair->round_began_ms;
-    repair->bound = reply->bound;
+    take_reach(repair, reply);
     repair->proven = reply->proven;
     repair->chain = reply->chain;
     repair->not_before_ms = 0;
@@ -190,6 +198,8 @@ static void on_answer(void *data, int err, const struct msg_clone_reply *reply)
 
     if (repair == NULL)
         return;
+    if (err == 0 && reply->state == CLONE_FAILED)
+        take_reach(repair, reply);
     if (err == TG_BUSY || (err == 0 && reply->state == CLONE_FAILED))
         round_failed(d, repair, err != 0 ? err : reply->err,
                      err != 0 ? tg_err_sentence(err) : reply->reason);
@@ -234,6 +244,37 @@ static void send_clone(struct repair_daemon *d, const struct repair_step *step)
     repair->in_air = true;
     d->participants->ops->clone(d->participants, step->node, member->rpc, &call->message,
                                 REPAIR_RPC_MS, on_answer, call);
+}
+
+int repair_daemon_reach(const struct repair_daemon *d, const struct tablet *tablet, bool force,
+                        version_t *version, struct tg_errmsg *msg)
+{
+    uint64_t now = clock_monotonic_ms(d->clock);
+
+    *version = 0;
+    for (unsigned i = 0; i < tablet->replica_count; i++) {
+        node_id node = tablet->replicas[i].node;
+        const struct repair *repair = repair_find(d->repairs, tablet->id, node);
+
+        if (!health_is_alive(d->health, node, now)) {
+            if (force)
+                continue;
+            return tg_fail(msg, TG_REFUSED,
+                           "participant %u is silent and may hold what the others lack of tablet "
+                           "%" PRIu64 ": start it, or use force",
+                           node, tablet->id);
+        }
+        if (repair == NULL || !repair->answered || repair->active)
+            return tg_fail(msg, TG_REFUSED,
+                           "participant %u has not said yet how much it holds of tablet %" PRIu64
+                           ": ask again in a moment",
+                           node, tablet->id);
+        version_t last =
+            tablet_need(tablet, repair->damaged != 0 ? repair->damaged - 1 : repair->bound);
+        if (last > *version)
+            *version = last;
+    }
+    return 0;
 }
 
 /* ---- commands ---- */

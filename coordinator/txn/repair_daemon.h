@@ -31,6 +31,11 @@ int repair_daemon_open(struct consensus *consensus, struct participants *partici
 void repair_daemon_close(struct repair_daemon *daemon);
 /* Looks, at most every REPAIR_LOOK_MS, and acts: on a timer (50 ms). Does nothing on a follower. */
 void repair_daemon_run(struct repair_daemon *daemon);
+/* Of a tablet without a good copy: the last version that one of its replicas still holds and can
+ * read, 0 if none. TG_REFUSED with a sentence: how far a replica reaches is not known yet, or it is
+ * on a participant that is silent (force: that one counts for nothing). */
+int repair_daemon_reach(const struct repair_daemon *daemon, const struct tablet *tablet, bool force,
+                        version_t *version, struct tg_errmsg *msg);
 /* Leadership changed: what was learned is forgotten. */
 void repair_daemon_reset(struct repair_daemon *daemon);
 /* Clones ordered and not ended. */

@@ -69,7 +69,7 @@ static node_id choose_source(const struct state *state, const struct health *hea
 static bool is_close(const struct tablet *tablet, const struct repair *repair)
 {
     if (repair->source == (node_id)repair->key.node)
-        return repair->bound == tablet_need(tablet, UINT64_MAX);
+        return repair->bound >= tablet_need(tablet, UINT64_MAX);
     return repair->round_took_ms <= REPAIR_CLOSE_MS || repair->rounds >= REPAIR_ROUNDS_MAX;
 }
 
@@ -82,6 +82,8 @@ void repair_to_prove(const struct tablet *tablet, const struct replica *replica,
          replica->catching && i > 0 && tablet->touched[i - 1] > replica->missed_version; i--)
         upto = tablet->touched[i - 1] - 1;
     message->prove = upto;
+    message->last = tablet_need(tablet, UINT64_MAX);
+    message->catching = replica->catching;
     message->missed = replica->missed_version;
     message->chain_known = replica->missed_known;
     message->chain = replica->missed_chain;

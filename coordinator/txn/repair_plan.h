@@ -38,8 +38,10 @@ struct repair {
     uint64_t round_began_ms;
     uint64_t round_took_ms;
     unsigned rounds;
-    unsigned failures; /* in a row: another source each time */
-    version_t bound;
+    unsigned failures;   /* in a row: another source each time */
+    bool answered;       /* a round ended, well or not, and said how far the replica reaches: */
+    version_t bound;     /* the last version, … */
+    version_t damaged;   /* … the first one that cannot be read, 0 if none was found */
     version_t proven;    /* what it holds up to here … */
     struct digest chain; /* … has this digest */
     uint64_t not_before_ms;

@@ -278,7 +278,8 @@ static int no_quorum(const struct replicator *r, uint32_t bucket, bool sealed_on
         snprintf(why, sizeof why, "disk full: %s on participant %u", tg_err_sentence(err),
                  first->node);
     else
-        snprintf(why, sizeof why, "%s", tg_err_sentence(err));
+        snprintf(why, sizeof why, "%s",
+                 err != 0 ? tg_err_sentence(err) : "its other replicas are behind");
     return tg_fail(msg, TG_QUORUM,
                    "[INTERNAL_ERROR]Failed to commit txn %llu, cause tablet %llu succ replica num "
                    "%u < load required replica num %u. table %llu (%s)",
@@ -562,7 +563,11 @@ int replicator_seal(struct replicator *replicator, const uint32_t *buckets,
     bool quorum = false;
     pthread_mutex_lock(&core->lock);
     core->sealing = true;
-    for (;;) {
+    /* Where too many are behind, there is nothing to wait for. */
+    for (uint32_t i = 0; i < count && err == 0; i++)
+        if (count_good(r, buckets[i], false) < quorum_of(r, buckets[i]))
+            err = no_quorum(r, buckets[i], false, msg);
+    while (err == 0) {
         int progress = seal_progress(r, buckets, count);
         uint64_t now = clock_monotonic_ms(r->options.clock);
         if (progress == 1 && !quorum) {

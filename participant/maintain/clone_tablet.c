@@ -347,16 +347,38 @@ static int take_pages(struct clone_tablet *clone, bool *dropped, struct tg_errms
 }
 
 /* There is nobody to be cloned from: only what is here counts, if it can be read. */
-static int check_own(struct clone_tablet *clone, struct tg_errmsg *msg)
+static int check_own(struct clone_tablet *clone, struct clone_end *end, struct tg_errmsg *msg)
 {
     version_t damaged = 0;
     int err =
         clone->order.lacks == 0 ? 0 : clone_tablet_verify(clone, clone->order.lacks, &damaged, msg);
 
-    if (err == 0 && damaged != 0)
+    if (err == 0 && damaged != 0 && damaged <= clone->order.last) {
+        end->damaged = damaged;
         err = tg_fail(msg, TG_CORRUPT,
                       "version %" PRIu64 " is damaged, and no other copy can be reached", damaged);
+    }
     return err;
+}
+
+/* What was declared lost is no part of the tablet any more, also where it is still here: by the
+ * log there is nothing behind what the replica missed, up to what it is to prove. */
+static int cut_lost(struct clone_tablet *clone, struct tg_errmsg *msg)
+{
+    struct version_map map;
+
+    tablet_set_share(clone->tablets, clone->order.tablet, &map);
+    bool has_more = clone->order.catching && version_map_count(&map, clone->order.missed) <
+                                                 version_map_count(&map, clone->order.prove);
+    version_map_close(&map);
+    if (!has_more)
+        return 0;
+    int err = rowset_drop_above(clone->store, clone->order.tablet, clone->order.missed);
+    if (err == 0)
+        err = tablet_set_cut(clone->tablets, clone->order.tablet, clone->order.missed);
+    return err == 0 ? 0
+                    : tg_fail(msg, err, "versions that are lost cannot be taken away: %s",
+                              tg_err_sentence(err));
 }
 
 static void look_at_end(struct clone_tablet *clone, struct clone_end *end)
@@ -376,20 +398,18 @@ static bool contradicts_log(const struct clone_tablet *clone, const struct clone
 }
 
 /* What is here is complete, and not what the log has: one more try from nothing. Not where it might
- * be the last that there is, unless the log has nothing. */
+ * be the last that there is. */
 static int begin_anew(struct clone_tablet *clone, bool dropped, struct clone_end *end,
                       struct tg_errmsg *msg)
 {
-    static const struct digest nothing;
     bool self = clone->order.source == clone->order.node;
     int err = 0;
 
-    if (dropped ||
-        !((clone->order.trusted && !self) || digest_equal(&clone->order.chain, &nothing)))
+    if (dropped || !clone->order.trusted || self)
         return tg_fail(msg, TG_DIGEST, "versions differ from those of the log");
     err = drop_chain(clone, "versions differ from the log's", msg);
     dropped = true;
-    if (err == 0 && !self)
+    if (err == 0)
         err = take_pages(clone, &dropped, msg);
     look_at_end(clone, end);
     if (err == 0 && contradicts_log(clone, end))
@@ -404,9 +424,12 @@ int clone_tablet_run(struct clone_tablet *clone, struct clone_end *end, struct t
 
     if (err != 0)
         return tg_fail(msg, err, "too many tablets are cloned at once");
+    memset(end, 0, sizeof *end);
     err = finish_old_drop(clone, msg);
     if (err == 0)
-        err = clone->order.source == clone->order.node ? check_own(clone, msg)
+        err = cut_lost(clone, msg);
+    if (err == 0)
+        err = clone->order.source == clone->order.node ? check_own(clone, end, msg)
                                                        : take_pages(clone, &dropped, msg);
     look_at_end(clone, end);
     if (err == 0 && end->bound >= clone->order.missed && contradicts_log(clone, end))

@@ -36,6 +36,7 @@ struct clone_tablet {
 /* What is here after a round. */
 struct clone_end {
     version_t bound;     /* the last version */
+    version_t damaged;   /* the first one that cannot be read, 0 if none was found */
     version_t proven;    /* as ordered: up to here … */
     struct digest chain; /* … this is the digest over what is bound */
 };

@@ -142,6 +142,7 @@ static void run_round(struct cloner *cloner, struct clone_tablet *clone,
 
     *reply = (struct msg_clone_reply){.state = err == 0 ? CLONE_DONE : CLONE_FAILED,
                                       .bound = end.bound,
+                                      .damaged = end.damaged,
                                       .proven = end.proven,
                                       .chain = end.chain,
                                       .bytes = atomic_load(&clone->bytes),

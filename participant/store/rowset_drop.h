@@ -21,6 +21,10 @@ int rowset_drop_one(struct store *store, txn_id txn, tablet_id tablet, rowset_id
 /* Drops extents of a rowset from an offset on. For rowset_store_resume. */
 int rowset_drop_extents(struct store *store, tablet_id tablet, rowset_id rowset, uint64_t from);
 
+/* Takes away the tablet's versions above `keep`; their rowsets are collected with their
+ * transactions. A crash in the middle leaves fewer versions above it. */
+int rowset_drop_above(struct store *store, tablet_id tablet, version_t keep);
+
 /* Drops a tablet: its versions, rowsets, and what is staged for it. */
 int rowset_drop_tablet(struct store *store, tablet_id tablet);
 /* Whether a crash interrupted that: until it was done again no version can be bound. */

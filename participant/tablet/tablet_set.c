@@ -128,6 +128,41 @@ void tablet_set_share(struct tablet_set *set, tablet_id tablet, struct version_m
     pthread_rwlock_unlock(&set->lock);
 }
 
+static int copy_until(const struct version_map *map, version_t keep, struct version_map *copy)
+{
+    int err = 0;
+
+    version_map_init(copy);
+    for (uint32_t i = 0; err == 0 && i < version_map_count(map, keep); i++) {
+        struct publish_bind bind;
+
+        err = version_map_entry(map, i, &bind);
+        if (err == 0)
+            err = version_map_append(copy, &bind);
+        free(bind.rowsets);
+    }
+    if (err != 0)
+        version_map_close(copy);
+    return err;
+}
+
+int tablet_set_cut(struct tablet_set *set, tablet_id tablet, version_t keep)
+{
+    int err = 0;
+    pthread_rwlock_wrlock(&set->lock);
+    struct tablet *found = find(set, tablet);
+    if (found != NULL && version_map_last(&found->map) > keep) {
+        struct version_map copy;
+        err = copy_until(&found->map, keep, &copy);
+        if (err == 0) {
+            version_map_close(&found->map);
+            found->map = copy;
+        }
+    }
+    pthread_rwlock_unlock(&set->lock);
+    return err;
+}
+
 void tablet_set_remove(struct tablet_set *set, tablet_id tablet)
 {
     pthread_rwlock_wrlock(&set->lock);

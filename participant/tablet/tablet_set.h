@@ -22,6 +22,9 @@ void tablet_set_share(struct tablet_set *set, tablet_id tablet, struct version_m
  * TG_INVALID. */
 int tablet_set_append(struct tablet_set *set, const struct publish_bind *bind);
 
+/* Versions above `keep` are gone from the store; shares stay good. 0, TG_NOMEM. */
+int tablet_set_cut(struct tablet_set *set, tablet_id tablet, version_t keep);
+
 /* Forgets a dropped tablet; shares stay good. */
 void tablet_set_remove(struct tablet_set *set, tablet_id tablet);
 

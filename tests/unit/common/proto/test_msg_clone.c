@@ -37,6 +37,8 @@ static void test_orders_and_answers_come_back_as_they_went(void **state)
                                 .lacks = 6,
                                 .source = 7,
                                 .trusted = true,
+                                .last = 9,
+                                .catching = true,
                                 .missed = 7,
                                 .prove = 8,
                                 .chain_known = true,
@@ -45,6 +47,7 @@ static void test_orders_and_answers_come_back_as_they_went(void **state)
     codec_check(&msg_clone_codec, &message);
     struct msg_clone_reply reply = {.state = CLONE_FAILED,
                                     .bound = 9,
+                                    .damaged = 7,
                                     .proven = 8,
                                     .chain = {{4, 5, 6}},
                                     .bytes = 10,

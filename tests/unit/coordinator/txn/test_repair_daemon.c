@@ -354,6 +354,31 @@ static void test_so_many_at_once_and_not_more(void **state)
     state_builder_close(&b);
 }
 
+/* How far replicas reach is known once each has said so. */
+static void test_what_is_left_is_known_once_all_have_said_so(void **state)
+{
+    struct fixture *f = *state;
+    struct tg_errmsg msg = {{0}};
+    version_t reach;
+
+    for (node_id node = 1; node <= 3; node++)
+        lacks(f, 0, node, 1);
+    const struct tablet *tablet = tablet_of(f, 0);
+    assert_int_equal(repair_daemon_reach(f->daemon, tablet, false, &reach, &msg), TG_REFUSED);
+    look(f, REPAIR_LOOK_MS);
+    assert_int_equal(repair_daemon_reach(f->daemon, tablet, false, &reach, &msg), TG_REFUSED);
+    while (f->participants.count > 0)
+        answer(f, 0, CLONE_DONE, 1);
+    assert_int_equal(repair_daemon_reach(f->daemon, tablet, false, &reach, &msg), 0);
+    assert_int_equal(reach, 1);
+    /* One that is silent may hold more, unless the operator knows better. */
+    fake_clock_advance_ms(&f->scene.clock, LEASE_MS + 1);
+    heard(f, 1, 2);
+    assert_int_equal(repair_daemon_reach(f->daemon, tablet, false, &reach, &msg), TG_REFUSED);
+    assert_int_equal(repair_daemon_reach(f->daemon, tablet, true, &reach, &msg), 0);
+    assert_int_equal(reach, 1);
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -364,6 +389,7 @@ int main(void)
         TEST(test_who_is_dead_is_neither_repaired_nor_asked),
         TEST(test_without_a_good_replica_they_clone_from_each_other),
         TEST(test_what_is_reported_as_damaged_is_repaired),
+        TEST(test_what_is_left_is_known_once_all_have_said_so),
         TEST(test_a_new_leader_begins_anew),
         cmocka_unit_test(test_so_many_at_once_and_not_more),
     };

@@ -25,7 +25,7 @@ struct pair {
     atomic_bool stop;
     uint64_t bytes;         /* fetched by the last round */
     bool chain_known, self; /* of the order: the log says; nobody else is there */
-    version_t prove;
+    version_t missed, prove;
     struct digest chain;
     bool untrusted;                     /* the source is not known to be good */
     unsigned lists, reads;              /* questions to the source */
@@ -139,7 +139,9 @@ static inline int run(struct pair *pair, version_t lacks, version_t *bound)
                   .node = 2,
                   .source = pair->self ? 2 : 1,
                   .trusted = !pair->untrusted,
-                  .missed = pair->chain_known ? 1 : 0,
+                  .last = UINT64_MAX,
+                  .catching = pair->chain_known,
+                  .missed = pair->missed,
                   .prove = pair->prove,
                   .chain_known = pair->chain_known,
                   .chain = pair->chain,

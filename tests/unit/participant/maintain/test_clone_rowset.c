@@ -68,25 +68,57 @@ static void a_wrong_begin_is_not_gone_on_with(void **state)
     assert_int_equal(fixture_check(pair->here, TABLET, 2, LARGE / 3), 0);
 }
 
-/* By the log, what is here is wrong or more than there is: it is dropped and cloned anew. */
-static void what_contradicts_the_log_is_cloned_anew(void **state)
+/* What was declared lost is taken away where it still is; what came before stays. */
+static void versions_that_the_log_has_no_more_are_taken_away(void **state)
 {
     struct pair *pair = *state;
     version_t bound;
 
     for (version_t v = 1; v <= 3; v++)
-        add_version(pair->there, pair->there_set, v, SMALL);
-    for (version_t v = 1; v <= 4; v++)
-        add_version(pair->here, pair->here_set, v, SMALL);
+        add_version(pair->there, pair->there_set, v, v == 3 ? LARGE : SMALL);
+    for (version_t v = 1; v <= 5; v++)
+        add_version(pair->here, pair->here_set, v, v >= 3 ? LARGE : SMALL);
     pair->chain_known = true;
-    pair->prove = 4;
+    pair->missed = 3;
+    pair->prove = 5;
     pair->chain = chain_of(pair->there_set);
     pair->untrusted = true;
-    assert_int_equal(run(pair, 0, &bound), TG_DIGEST);
-    assert_int_equal(bound, 4);
-    pair->untrusted = false;
     assert_int_equal(run(pair, 0, &bound), 0);
     assert_int_equal(bound, 3);
+    assert_int_equal(pair->reads, 0);
+    restart_here(pair);
+    assert_int_equal(tablet_set_last(pair->here_set, TABLET), 3);
+    assert_int_equal(fixture_check(pair->here, TABLET, 3, LARGE), 0);
+    assert_int_not_equal(fixture_check(pair->here, TABLET, 4, LARGE), 0);
+    /* Its rowsets are collected with their transactions. */
+    for (version_t v = 4; v <= 5; v++)
+        assert_int_equal(rowset_drop_txn(pair->here->store, TXN + v), 0);
+    is_equal(pair);
+    /* And the next version is bound on top of what is left. */
+    add_version(pair->here, pair->here_set, 6, SMALL);
+    restart_here(pair);
+    assert_int_equal(tablet_set_last(pair->here_set, TABLET), 6);
+}
+
+/* It is not what the log has, and may be the last that there is: it stays, and is not good. */
+static void what_contradicts_the_log_is_not_proven(void **state)
+{
+    struct pair *pair = *state;
+    version_t bound;
+
+    for (version_t v = 1; v <= 3; v++) {
+        add_version(pair->there, pair->there_set, v, SMALL);
+        add_version(pair->here, pair->here_set, v, SMALL + (v == 2));
+    }
+    pair->chain_known = true;
+    pair->missed = 3;
+    pair->prove = 3;
+    pair->chain = chain_of(pair->there_set);
+    pair->self = true;
+    assert_int_equal(run(pair, 0, &bound), TG_DIGEST);
+    assert_int_equal(bound, 3);
+    pair->self = false;
+    assert_int_equal(run(pair, 0, &bound), 0);
     is_equal(pair);
 }
 
@@ -99,6 +131,7 @@ static void a_replica_alone_checks_itself(void **state)
     for (version_t v = 1; v <= 3; v++)
         add_version(pair->here, pair->here_set, v, LARGE / 4);
     pair->chain_known = true;
+    pair->missed = 3;
     pair->prove = 3;
     pair->chain = chain_of(pair->here_set);
     pair->self = true;
@@ -117,7 +150,8 @@ int main(void)
         TEST(a_round_that_is_cut_off_is_gone_on_with),
         TEST(a_round_that_is_cut_off_by_a_restart_is_gone_on_with),
         TEST(a_wrong_begin_is_not_gone_on_with),
-        TEST(what_contradicts_the_log_is_cloned_anew),
+        TEST(versions_that_the_log_has_no_more_are_taken_away),
+        TEST(what_contradicts_the_log_is_not_proven),
         TEST(a_replica_alone_checks_itself),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
