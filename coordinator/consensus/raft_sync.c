@@ -12,14 +12,16 @@
 /* The linker's names of the real ones; there are none in a program that is not linked with --wrap. */
 int __real_fsync(int fd) __attribute__((weak));
 int __real_fdatasync(int fd) __attribute__((weak));
+int __real_uv_fs_fsync(uv_loop_t *loop, uv_fs_t *request, uv_file file, uv_fs_cb cb)
+    __attribute__((weak));
+int __real_uv_fs_fdatasync(uv_loop_t *loop, uv_fs_t *request, uv_file file, uv_fs_cb cb)
+    __attribute__((weak));
 
-static int checked(int result, int fd)
+static void end_process(int fd)
 {
     char link[64];
     char path[256];
 
-    if (result == 0 || errno != EIO)
-        return result;
     snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
     ssize_t len = readlink(link, path, sizeof path - 1);
     path[len > 0 ? len : 0] = '\0';
@@ -29,15 +31,38 @@ static int checked(int result, int fd)
 
 int __wrap_fsync(int fd)
 {
-    return checked(__real_fsync(fd), fd);
+    int result = __real_fsync(fd);
+    if (result != 0 && errno == EIO)
+        end_process(fd);
+    return result;
 }
 
 int __wrap_fdatasync(int fd)
 {
-    return checked(__real_fdatasync(fd), fd);
+    int result = __real_fdatasync(fd);
+    if (result != 0 && errno == EIO)
+        end_process(fd);
+    return result;
+}
+
+int __wrap_uv_fs_fsync(uv_loop_t *loop, uv_fs_t *request, uv_file file, uv_fs_cb cb)
+{
+    int result = __real_uv_fs_fsync(loop, request, file, cb);
+    if (result == UV_EIO)
+        end_process(file);
+    return result;
+}
+
+int __wrap_uv_fs_fdatasync(uv_loop_t *loop, uv_fs_t *request, uv_file file, uv_fs_cb cb)
+{
+    int result = __real_uv_fs_fdatasync(loop, request, file, cb);
+    if (result == UV_EIO)
+        end_process(file);
+    return result;
 }
 
 int raft_sync_is_watched(void)
 {
-    return __real_fsync != NULL && __real_fdatasync != NULL;
+    return __real_fsync != NULL && __real_fdatasync != NULL && __real_uv_fs_fsync != NULL &&
+           __real_uv_fs_fdatasync != NULL;
 }
