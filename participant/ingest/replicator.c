@@ -116,11 +116,8 @@ static void wait_a_little(struct core *core)
     struct timespec until;
 
     clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_nsec += WAIT_SLICE_MS * 1000000L;
-    if (until.tv_nsec >= 1000000000L) {
-        until.tv_nsec -= 1000000000L;
-        until.tv_sec++;
-    }
+    long ns = until.tv_nsec + WAIT_SLICE_MS * 1000000L;
+    until = (struct timespec){until.tv_sec + ns / 1000000000L, ns % 1000000000L};
     pthread_cond_timedwait(&core->changed, &core->lock, &until);
 }
 

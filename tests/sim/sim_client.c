@@ -12,6 +12,7 @@
 #include "common/proto/msg_txn.h"
 #include "tests/sim/sim_call.h"
 #include "tests/sim/sim_content.h"
+#include "tests/sim/sim_load.h"
 #include "tests/sim/sim_rpc.h"
 
 enum {
@@ -23,34 +24,6 @@ enum {
     SIM_PIECE_BYTES = 64 * 1024,
     SIM_MISSED_PERMILLE = 10, /* of the writes */
     SIM_RETRY_PERMILLE = 600
-};
-
-struct sim_load {
-    struct sim_clients *clients;
-    struct sim_history *history;
-    unsigned ingest; /* participant */
-    uint64_t epoch;
-    uint64_t request;
-    unsigned table; /* being loaded */
-    struct msg_txn_begin_reply plan;
-    bool planned;
-    uint8_t sealed[BUCKETS_MAX > 64 ? 64 : BUCKETS_MAX];
-    unsigned staging;
-    uint64_t request_hi, request_lo; /* of the client */
-    bool renamed;                    /* planted: the cluster sees another label */
-    unsigned finishing;              /* calls under way */
-    struct sim_load *prev, *next;
-};
-
-struct sim_clients {
-    struct sim_net *net;
-    struct sim_coordinator **coordinators;
-    struct sim_participant *participants;
-    struct sim_check *check;
-    struct sim_history *history;
-    uint32_t count;
-    uint32_t under_way;
-    struct sim_load *loads;
 };
 
 static void load_begin(struct sim_load *load);
