@@ -8,7 +8,6 @@
 
 #include "common/base/check.h"
 #include "common/proto/message.h"
-#include "common/proto/msg_replicate.h"
 #include "common/proto/msg_txn.h"
 #include "tests/sim/sim_call.h"
 #include "tests/sim/sim_content.h"
@@ -21,7 +20,6 @@ enum {
     SIM_THINK_US_MAX = 500 * 1000,
     SIM_SPREAD_US_MAX = 4 * 1000,
     SIM_WRITE_US_MAX = 600 * 1000,
-    SIM_PIECE_BYTES = 64 * 1024,
     SIM_MISSED_PERMILLE = 10, /* of the writes */
     SIM_RETRY_PERMILLE = 600
 };
@@ -276,30 +274,18 @@ static void write_next(struct sim_write *write)
 {
     struct sim_load *load = write->load;
     struct sim_clients *clients = load->clients;
-    const struct msg_txn_begin_reply *plan = &load->plan;
-    const struct load_plan_tablet *tablet = &plan->tablets[write->bucket];
+    const struct load_plan_tablet *tablet = &load->plan.tablets[write->bucket];
     struct sim_participant *target = &clients->participants[tablet->replicas[write->slot] - 1];
-    uint32_t left = (uint32_t)write->content.len - write->sent;
-    uint32_t len = left < SIM_PIECE_BYTES ? left : SIM_PIECE_BYTES;
-    struct rowset_meta meta;
-    struct replicate_piece piece = {.tablet = tablet->tablet, .offset = write->sent, .len = len};
     struct msg_replicate message = {.sender = load->ingest + 1,
                                     .sender_epoch = load->epoch,
                                     .receiver = target->node,
-                                    .txn = plan->txn,
-                                    .rowset = plan->rowset,
-                                    .table = plan->table,
-                                    .piece_count = 1,
-                                    .pieces = &piece,
-                                    .seal_count = len == left,
-                                    .seals = &meta};
+                                    .txn = load->plan.txn,
+                                    .rowset = load->plan.rowset,
+                                    .table = load->plan.table};
     struct buf head = BUF_INIT;
     struct buf payload = BUF_INIT;
-    sim_content_meta(tablet->tablet, plan->rowset, plan->table, plan->txn, &meta);
-    msg_replicate_encode(&message, &head);
-    rowset_meta_close(&meta);
-    buf_append(&payload, write->content.data + write->sent, len);
-    write->sent += len;
+    write->sent +=
+        sim_content_piece(&message, tablet->tablet, &write->content, write->sent, &head, &payload);
     sim_rpc_call(clients->net, sim_node(load->ingest), target, MSG_REPLICATE, &head, &payload,
                  SIM_WRITE_US_MAX, on_written, write);
 }

@@ -7,6 +7,7 @@
 #include "common/base/check.h"
 
 enum {
+    PIECE_BYTES = 64 * 1024,
     SMALL_BYTES = 48,
     SMALL_SPREAD = 300,
     MIDDLE_BYTES = 17 * 1000,
@@ -86,4 +87,23 @@ void sim_content_meta(tablet_id tablet, rowset_id rowset, table_id table, txn_id
     meta->rows = 1;
     meta->bytes = bytes;
     meta->digest = sim_content_digest(tablet, rowset);
+}
+
+uint32_t sim_content_piece(struct msg_replicate *message, tablet_id tablet,
+                           const struct buf *content, uint32_t sent, struct buf *head,
+                           struct buf *payload)
+{
+    uint32_t left = (uint32_t)content->len - sent;
+    uint32_t len = left < PIECE_BYTES ? left : PIECE_BYTES;
+    struct replicate_piece piece = {.tablet = tablet, .offset = sent, .len = len};
+    struct rowset_meta meta;
+    sim_content_meta(tablet, message->rowset, message->table, message->txn, &meta);
+    message->piece_count = 1;
+    message->pieces = &piece;
+    message->seal_count = len == left;
+    message->seals = &meta;
+    msg_replicate_encode(message, head);
+    rowset_meta_close(&meta);
+    buf_append(payload, content->data + sent, len);
+    return len;
 }

@@ -8,6 +8,7 @@
 
 #include "common/base/buf.h"
 #include "common/model/rowset.h"
+#include "common/proto/msg_replicate.h"
 
 /* It begins with these, then tablet and rowset, 8 bytes each. */
 #define SIM_CONTENT_MAGIC "simulated rows: "
@@ -20,5 +21,10 @@ struct digest sim_content_digest(tablet_id tablet, rowset_id rowset);
 /* The description that seals it: the caller closes it. */
 void sim_content_meta(tablet_id tablet, rowset_id rowset, table_id table, txn_id txn,
                       struct rowset_meta *meta);
+/* Appends one message of it: the piece that begins at `sent`, and the seal with the last one. The
+ * message says all but pieces and seals. Returns the piece's length. */
+uint32_t sim_content_piece(struct msg_replicate *message, tablet_id tablet,
+                           const struct buf *content, uint32_t sent, struct buf *head,
+                           struct buf *payload);
 
 #endif
