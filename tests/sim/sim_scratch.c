@@ -29,17 +29,10 @@ static const char *parent(void)
     return tmp == NULL ? "/tmp" : tmp;
 }
 
-void sim_scratch_make(char path[SIM_SCRATCH_BYTES])
+static void name_of(pid_t pid)
 {
-    if (owner != getpid()) {
-        owner = getpid();
-        TG_CHECK((size_t)snprintf(base, sizeof base, "%s/tidegate-sim-XXXXXX", parent()) <
-                 sizeof base);
-        TG_CHECK(mkdtemp(base) != NULL);
-        atexit(sim_scratch_clear);
-    }
-    snprintf(path, SIM_SCRATCH_BYTES, "%s/%u", base, count++);
-    TG_CHECK(mkdir(path, S_IRWXU) == 0);
+    TG_CHECK((size_t)snprintf(base, sizeof base, "%s/tidegate-sim-%d", parent(), (int)pid) <
+             sizeof base);
 }
 
 static int remove_one(const char *path, const struct stat *stat, int type, struct FTW *at)
@@ -50,10 +43,30 @@ static int remove_one(const char *path, const struct stat *stat, int type, struc
     return remove(path);
 }
 
+void sim_scratch_clear_of(pid_t pid)
+{
+    name_of(pid);
+    nftw(base, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+}
+
+void sim_scratch_make(char path[SIM_SCRATCH_BYTES])
+{
+    if (owner != getpid()) {
+        owner = getpid();
+        name_of(owner);
+        sim_scratch_clear_of(owner); /* of an earlier process with that number */
+        name_of(owner);
+        TG_CHECK(mkdir(base, S_IRWXU) == 0);
+        atexit(sim_scratch_clear);
+    }
+    snprintf(path, SIM_SCRATCH_BYTES, "%s/%u", base, count++);
+    TG_CHECK(mkdir(path, S_IRWXU) == 0);
+}
+
 void sim_scratch_clear(void)
 {
     if (owner != getpid())
         return;
     owner = 0;
-    nftw(base, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+    sim_scratch_clear_of(getpid());
 }

@@ -17,6 +17,7 @@
 
 #include "common/base/check.h"
 #include "tests/sim/cluster_sim.h"
+#include "tests/sim/sim_scratch.h"
 #include "tests/sim/sim_seeds.h"
 
 enum {
@@ -134,6 +135,7 @@ static uint64_t run_some(struct sum *sum, uint64_t first, uint64_t last)
     if (next <= last)
         kill(child, SIGABRT);
     TG_CHECK(waitpid(child, &status, 0) == child);
+    sim_scratch_clear_of(child);
     if (next <= last || status != 0) {
         add_lost(sum, next <= last ? next : last, status);
         next++;
