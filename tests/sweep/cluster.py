@@ -162,6 +162,15 @@ class Cluster:
             found.setdefault(answer.body, []).append(node.name)
         return None if len(found) == 1 else {k.decode(): v for k, v in found.items()}
 
+    def compare(self, seconds=30):
+        """Sentences about participants that do not come to hold the same: what a majority has bound
+        is visible, and the third follows."""
+        try:
+            wait_for("the same", seconds, lambda: self.digests_differ() is None)
+            return []
+        except Hang:
+            return [f"participants hold different things: {self.digests_differ()}"]
+
     def close(self):
         for node in self.nodes:
             node.kill()
