@@ -70,7 +70,7 @@ static int apply_last(void *data, struct lmdb_txn *txn)
     struct cut *cut = data;
     struct lmdb_cursor cursor;
     struct store_key key;
-    struct version_value value;
+    struct version_value value = {0};
     struct buf copy = BUF_INIT;
     uint64_t numbers[2] = {0};
     int err = 0;
