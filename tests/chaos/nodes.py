@@ -109,6 +109,7 @@ class Node:
         self.disk("none", f"remount,size={DISK_BYTES}")
 
     def configure(self, cluster, options=()):
+        self.extra = options
         lines = [f"{self.role}_id = {self.id}", f"data_dir = {self.data}", f"host = {self.host}"]
         lines += [f"http_port = {self.http_port}", f"rpc_port = {self.rpc_port}"]
         if self.role == "coordinator":
@@ -119,10 +120,12 @@ class Node:
         if self.joins:
             options = ["join = true", "bootstrap = false", *options]
         known = {}
-        for line in lines + OWN[self.role] + list(options):
+        options = list(options)
+        for line in lines + OWN[self.role] + options:
             known[line.split("=", 1)[0].strip()] = line
-        with open(self.conf, "w", encoding="utf-8") as file:
+        with open(self.conf + ".new", "w", encoding="utf-8") as file:
             file.write("\n".join(known.values()) + "\n")
+        os.replace(self.conf + ".new", self.conf)
 
     def alive(self):
         return self.child is not None and self.child.poll() is None
@@ -258,7 +261,12 @@ class Nodes:
         return node
 
     def enlist(self, node):
+        """From now on it is one of the coordinators. The participants hear so from the cluster; for
+        those that are down while all that they know are replaced, an operator changes the option."""
         self.coordinators = self.coordinators + [node]
+        for participant in self.participants:
+            participant.peers = self.addresses("participant")
+            participant.configure(self, participant.extra)
 
     def dismiss(self, node):
         self.coordinators = [c for c in self.coordinators if c is not node]
