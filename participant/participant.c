@@ -84,6 +84,9 @@ static void joined(void *data)
 {
     struct participant *p = data;
 
+    /* The answer to a registration may come while this node ends: its servers are gone then. */
+    if (p->stopping)
+        return;
     p->api.joined = true;
     log_info("participant", "serving node=%u http=%s:%u rpc=%s:%u", atomic_load(&p->identity.node),
              p->options->host, http_server_port(p->http), p->options->host,
