@@ -82,6 +82,7 @@ static void with_all_back_loads_are_taken_again(void **state)
         try_load("5,e\n", &result);
         if (test_now_ms() > until)
             fail_msg("no load succeeds: %s", result.message);
+        test_sleep_ms(20);
     } while (strcmp(result.status, "Success") != 0);
     test_replicas_heal(&cluster);
     assert_int_equal(test_row_count(port, "d", "w", "_scan"), 4);
@@ -104,6 +105,7 @@ static void while_one_is_behind_a_load_is_refused_at_once(void **state)
             fail_msg("it said: %s", result.message);
         if (test_now_ms() > until)
             fail_msg("no load succeeds: %s", result.message);
+        test_sleep_ms(20);
     } while (strcmp(result.status, "Success") != 0);
     test_replicas_heal(&cluster);
     assert_int_equal(test_row_count(port, "d", "w", "_scan"), 5);
