@@ -286,7 +286,7 @@ def metrics_say_what_they_are():
             for name, kind in kinds.items():
                 counts = name.endswith("_total") or any(word in name for word in (
                     "proposed", "times_led", "taken", "refused", "stalls", "bad_frames",
-                    "clone_rounds", "clone_bytes"))
+                    "clone_rounds", "clone_bytes", "scrub_passes", "scrub_bytes", "scrub_damaged"))
                 if kind != "histogram":
                     equal(kind, "counter" if counts else "gauge", f"{node.name}: type of {name}")
 
