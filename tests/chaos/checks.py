@@ -6,6 +6,7 @@
 
 Ends with status 1 if anything does not hold."""
 
+import math
 import sys
 
 import cycles
@@ -115,9 +116,8 @@ def next_commit(acks, at):
 
 
 def percentile(values, share):
-    """Of a list that is not empty."""
-    order = sorted(values)
-    return order[min(len(order) - 1, int(len(order) * share))]
+    """Of a list that is not empty, the nearest rank."""
+    return sorted(values)[max(0, math.ceil(len(values) * share) - 1)]
 
 
 def main():

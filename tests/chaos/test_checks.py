@@ -399,6 +399,13 @@ class Events(Case):
         self.assertIsNone(checks.next_commit(acks, 5 * S))
 
 
+class Percentiles(Case):
+    def test_the_nearest_rank(self):
+        self.assertEqual(checks.percentile([5], 0.99), 5)
+        self.assertEqual(checks.percentile(range(1, 201), 0.99), 198)
+        self.assertEqual(checks.percentile([3, 1, 2], 0.5), 2)
+
+
 class Hands(Case):
     def test_every_kind_has_its_turn_and_three_at_most(self):
         hands = nemesis.deal(8, 1, list(nemesis.KINDS), ["kill"])
