@@ -137,8 +137,7 @@ static int collect(struct lost_call *call, const struct msg_query *message, stru
     for (uint32_t i = 0; err == 0 && i < table->bucket_count; i++) {
         const struct tablet *tablet = table->tablets[i];
 
-        if ((wish.tablet != 0 && wish.tablet != tablet->id) ||
-            tablet_behind(tablet) != tablet_all(tablet))
+        if ((wish.tablet != 0 && wish.tablet != tablet->id) || tablet_good(tablet) != 0)
             continue;
         struct lost_tablet *lost = &call->tablets[call->count++];
         lost->tablet = tablet->id;

@@ -41,6 +41,8 @@ static void print_tablet(const struct table *table, const struct tablet *tablet,
     for (unsigned i = 0; i < tablet->replica_count; i++) {
         const struct replica *replica = &tablet->replicas[i];
 
+        if (replica->node == 0) /* a free slot */
+            continue;
         json_writer_object(out);
         member(out, "participant", replica->node);
         json_writer_key(out, "standing");

@@ -256,6 +256,8 @@ int repair_daemon_reach(const struct repair_daemon *d, const struct tablet *tabl
         node_id node = tablet->replicas[i].node;
         const struct repair *repair = repair_find(d->repairs, tablet->id, node);
 
+        if (node == 0) /* a free slot */
+            continue;
         if (!health_is_alive(d->health, node, now)) {
             if (force)
                 continue;

@@ -377,6 +377,10 @@ static void test_what_is_left_is_known_once_all_have_said_so(void **state)
     assert_int_equal(repair_daemon_reach(f->daemon, tablet, false, &reach, &msg), TG_REFUSED);
     assert_int_equal(repair_daemon_reach(f->daemon, tablet, true, &reach, &msg), 0);
     assert_int_equal(reach, 1);
+    /* A slot that a move has left free is nobody. */
+    tablet_of(f, 0)->replicas[tablet_slot(tablet, 3)].node = 0;
+    assert_int_equal(repair_daemon_reach(f->daemon, tablet, false, &reach, &msg), 0);
+    assert_int_equal(reach, 1);
 }
 
 int main(void)
