@@ -329,7 +329,7 @@ static int apply_mark_tablet(void *data, struct lmdb_txn *txn)
     if (!lmdb_txn_get(txn, store->db_tablet, store_key_slice(&key), &bytes))
         return txn->err;
     int err = tablet_value_decode(bytes, &value);
-    if (err != 0)
+    if (err != 0 && err != TG_CORRUPT) /* what is damaged goes all the same */
         return err;
     struct buf encoded = BUF_INIT;
     value.state = TABLET_DROPPING;
@@ -365,6 +365,10 @@ static int find_rowsets(struct tablet_drop *self)
                 break;
             if (err == 0)
                 err = rowset_value_peek(cursor.value, &value);
+            if (err == TG_CORRUPT) { /* dropped by its key, with what extents there may be */
+                value = (struct rowset_value){0};
+                err = 0;
+            }
             if (err != 0)
                 break;
             drop->victims[drop->count++] = (struct victim){.txn = value.txn,
@@ -477,7 +481,8 @@ int rowset_drop_tablet_unfinished(struct store *store, tablet_id tablet, bool *u
     store_key_tablet(&key, tablet);
     if (lmdb_txn_get(&txn, store->db_tablet, store_key_slice(&key), &bytes)) {
         err = tablet_value_decode(bytes, &value);
-        *unfinished = err == 0 && value.state == TABLET_DROPPING;
+        *unfinished = err == TG_CORRUPT || (err == 0 && value.state == TABLET_DROPPING);
+        err = err == TG_CORRUPT ? 0 : err;
     }
     if (err == 0)
         err = txn.err;

@@ -150,6 +150,14 @@ static int bind_apply(struct store_job *job, struct lmdb_txn *txn)
     struct bind_job *self = (struct bind_job *)job;
     for (uint32_t i = 0; i < self->count; i++) {
         int err = apply_bind(self, txn, &self->binds[i], &self->status[i]);
+        if (err == TG_CORRUPT && txn->err == 0) {
+            /* A damaged record was read, before anything of this bind was written. The others are
+             * not held up by it; the publisher puts this replica behind, so that it is repaired. */
+            log_error("store", "damaged record tablet=%lu version=%lu txn=%lu",
+                      self->binds[i].tablet, self->binds[i].version, self->binds[i].txn);
+            self->status[i] = PUBLISH_MISSING;
+            continue;
+        }
         if (err != 0) {
             /* Earlier binds of the message may be in the transaction already: all or nothing. */
             txn->err = err;

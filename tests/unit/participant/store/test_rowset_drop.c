@@ -8,6 +8,8 @@
 #include <unistd.h>
 
 #include "common/base/failpoint.h"
+#include "participant/store/store_internal.h"
+#include "participant/store/store_keys.h"
 #include "tests/lib/test_dir.h"
 #include "tests/unit/participant/store/store_fixture.h"
 
@@ -40,24 +42,15 @@ static void bind_done(void *data, int err)
     pthread_mutex_unlock(&wait->lock);
 }
 
-/* Binds one rowset as one version; what became of it. */
-static enum publish_status bind_one(struct fixture *fixture, txn_id txn, rowset_id rowset,
-                                    tablet_id tablet, version_t version, size_t len)
+static void bind_all(struct fixture *fixture, const struct publish_bind *binds, uint32_t count,
+                     uint8_t *status)
 {
-    struct publish_rowset named = {.rowset = rowset, .digest = fixture_digest(rowset, len)};
-    struct publish_bind bind = {.tablet = tablet,
-                                .table = FIXTURE_TABLE,
-                                .version = version,
-                                .prev = version - 1,
-                                .txn = txn,
-                                .rowset_count = 1,
-                                .rowsets = &named};
     struct bind_wait wait = {.is_done = false};
-    uint8_t status = PUBLISH_FAILED;
     pthread_mutex_init(&wait.lock, NULL);
     pthread_cond_init(&wait.finished, NULL);
     assert_int_equal(
-        version_store_bind(fixture->store, &bind, 1, 1, decide_yes, &status, bind_done, &wait), 0);
+        version_store_bind(fixture->store, binds, count, 1, decide_yes, status, bind_done, &wait),
+        0);
     pthread_mutex_lock(&wait.lock);
     while (!wait.is_done)
         pthread_cond_wait(&wait.finished, &wait.lock);
@@ -65,6 +58,28 @@ static enum publish_status bind_one(struct fixture *fixture, txn_id txn, rowset_
     pthread_cond_destroy(&wait.finished);
     pthread_mutex_destroy(&wait.lock);
     assert_int_equal(wait.err, 0);
+}
+
+static struct publish_bind bind_of(const struct publish_rowset *rowset, txn_id txn,
+                                   tablet_id tablet, version_t version)
+{
+    return (struct publish_bind){.tablet = tablet,
+                                 .table = FIXTURE_TABLE,
+                                 .version = version,
+                                 .prev = version - 1,
+                                 .txn = txn,
+                                 .rowset_count = 1,
+                                 .rowsets = (struct publish_rowset *)rowset};
+}
+
+/* Binds one rowset as one version; what became of it. */
+static enum publish_status bind_one(struct fixture *fixture, txn_id txn, rowset_id rowset,
+                                    tablet_id tablet, version_t version, size_t len)
+{
+    struct publish_rowset named = {.rowset = rowset, .digest = fixture_digest(rowset, len)};
+    struct publish_bind bind = bind_of(&named, txn, tablet, version);
+    uint8_t status = PUBLISH_FAILED;
+    bind_all(fixture, &bind, 1, &status);
     return (enum publish_status)status;
 }
 
@@ -321,6 +336,71 @@ static void test_what_is_bound_after_the_collector_looked_stays(void **state)
 #endif
 }
 
+/* ---- damaged records ---- */
+
+struct spoil {
+    MDB_dbi database;
+    struct store_key key;
+};
+
+/* The second byte of each record says what it is: a state or flags. */
+static int apply_spoil(void *data, struct lmdb_txn *txn)
+{
+    struct spoil *spoil = data;
+    struct slice bytes;
+    uint8_t copy[4096];
+    assert_true(lmdb_txn_get(txn, spoil->database, store_key_slice(&spoil->key), &bytes));
+    assert_true(bytes.len <= sizeof copy);
+    memcpy(copy, bytes.data, bytes.len);
+    copy[1] = 99;
+    lmdb_txn_put(txn, spoil->database, store_key_slice(&spoil->key), slice_of(copy, bytes.len));
+    return txn->err;
+}
+
+static void spoil(struct fixture *fixture, struct spoil *record)
+{
+    assert_int_equal(store_writer_run(fixture->store->meta_writer, true, 4096, apply_spoil, record),
+                     0);
+}
+
+static void test_a_damaged_record_holds_nobody_else_up(void **state)
+{
+    struct fixture *fixture = *state;
+    struct spoil record = {.database = fixture->store->db_staged};
+    assert_int_equal(fixture_put(fixture, 10, 1, 1, SMALL, SMALL), 0);
+    assert_int_equal(fixture_put(fixture, 10, 1, 2, SMALL, SMALL), 0);
+    store_key_staged(&record.key, 10, 1, 1);
+    spoil(fixture, &record);
+    struct publish_rowset named = {.rowset = 1, .digest = fixture_digest(1, SMALL)};
+    struct publish_bind binds[] = {bind_of(&named, 10, 1, 1), bind_of(&named, 10, 2, 1)};
+    uint8_t status[2] = {PUBLISH_FAILED, PUBLISH_FAILED};
+    bind_all(fixture, binds, 2, status);
+    assert_int_equal(status[0], PUBLISH_MISSING);
+    assert_int_equal(status[1], PUBLISH_BOUND);
+}
+
+static void test_a_tablet_with_damaged_records_can_be_dropped_and_made_anew(void **state)
+{
+    struct fixture *fixture = *state;
+    struct spoil rowset = {.database = fixture->store->db_rowset};
+    struct spoil tablet = {.database = fixture->store->db_tablet};
+    bool unfinished;
+    assert_int_equal(fixture_put(fixture, 10, 1, 1, SMALL, SMALL), 0);
+    assert_int_equal(bind_one(fixture, 10, 1, 1, 1, SMALL), PUBLISH_BOUND);
+    store_key_rowset(&rowset.key, 1, 1);
+    spoil(fixture, &rowset);
+    store_key_tablet(&tablet.key, 1);
+    spoil(fixture, &tablet);
+    assert_int_equal(rowset_drop_tablet_unfinished(fixture->store, 1, &unfinished), 0);
+    assert_true(unfinished);
+    assert_int_equal(rowset_drop_tablet(fixture->store, 1), 0);
+    assert_int_equal(rowset_drop_tablet_unfinished(fixture->store, 1, &unfinished), 0);
+    assert_false(unfinished);
+    assert_int_equal(fixture_put(fixture, 11, 2, 1, SMALL, SMALL), 0);
+    assert_int_equal(bind_one(fixture, 11, 2, 1, 1, SMALL), PUBLISH_BOUND);
+    assert_int_equal(fixture_check(fixture, 1, 2, SMALL), 0);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
@@ -334,6 +414,8 @@ int main(void)
         TEST(test_a_full_meta_map_refuses_cleanly_and_still_binds),
         TEST(test_what_is_staged_for_a_tablet_that_is_cloned_stays),
         TEST(test_what_is_bound_after_the_collector_looked_stays),
+        TEST(test_a_damaged_record_holds_nobody_else_up),
+        TEST(test_a_tablet_with_damaged_records_can_be_dropped_and_made_anew),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
