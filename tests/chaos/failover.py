@@ -159,6 +159,8 @@ def main():
     good = not lost and percentile(waits, 0.99) < options.limit
     print(f"next commit after {len(waits)} leader kills: {summary(waits)}; "
           f"{len(acks)} commits, lost or doubled: {lost[:10] or 'none'}")
+    print("  the quickest and the slowest: "
+          + ", ".join(f"{wait:.3f}" for wait in sorted(waits)[:3] + sorted(waits)[-5:]))
     if good:
         shutil.rmtree(directory)
     else:

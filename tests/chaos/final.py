@@ -166,7 +166,8 @@ class Final:
             follower.position = self.last_position(follower.name)
             whole = Puller(self.run, 0, table, f"whole {table}")
             for puller in (follower, whole):
-                self.to_the_end(puller, limited=puller is follower)
+                if not self.to_the_end(puller, limited=puller is follower):
+                    return
 
     def to_the_end(self, puller, limited):
         empty = 0
@@ -177,10 +178,11 @@ class Final:
             empty = empty + 1 if came is False else 0
             if came and puller.position == before:
                 self.wrong(f"{puller.name}: {before} gives changes and stays where it is")
-                return
+                return False
             if time.monotonic() - begin > FEED_S * self.slow:
                 self.wrong(f"{puller.name} does not come to an end")
-                return
+                return False
+        return True
 
     def last_position(self, name):
         self.history.file.flush()
