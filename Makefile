@@ -6,6 +6,7 @@
 #   make test       everything that continuous integration runs
 #   make check      build and run the unit and simulation tests of the Release build only
 #   make bench      the measurements
+#   make test-all   test, and what takes longer: tsan, mutants, powercut, sweep, chaos
 #   make tsan       the tests under the thread sanitizer
 #   make simulate   whole clusters on fake time, one a seed (SEEDS=1000, or SEEDS=7-7 for one of them)
 #   make chaos      a cluster under loads and misfortune, MINUTES=10 (SEED=1, CHAOS="--help")
@@ -28,7 +29,7 @@ KILLS ?= 200
 CONFIGURE = cmake -S . -B build -G Ninja $(CMAKE_FLAGS)
 NINJA = ninja -C build -j $(JOBS)
 
-.PHONY: all setup configure demo test check bench tsan simulate chaos failover powercut sweep test-bare format clean distclean
+.PHONY: all setup configure demo test check bench test-all tsan simulate chaos failover powercut sweep test-bare format clean distclean
 
 all: configure
 	@$(NINJA) programs
@@ -50,6 +51,8 @@ test:
 
 check:
 	@JOBS=$(JOBS) scripts/test-all quick
+
+test-all: test tsan mutants powercut sweep chaos
 
 tsan:
 	@JOBS=$(JOBS) scripts/test-all tsan
