@@ -363,7 +363,9 @@ def with_a_bad_disk_under_the_leader(spoil, repair):
             equal(c.end_txn(txn, "commit")["status"], "Success", "a commit after the repair")
         # It is a member like the others again: it can even lead.
         let_lead(c, node)
-        c.good("t", b"-1\n", {"label": "led-again"})
+        # How much room there is it measures now and then; what is refused meanwhile has begun nothing.
+        until("the one that leads again has room", lambda: c.load(
+            "t", b"-1\n", {"label": "led-again"})["Status"] in ("Success", "Label Already Exists"), 30)
         equal_states(c)
         states = {k: c.state(f"o-{k}") for k in range(1000, 1040)}
         equal(set(states.values()), {"VISIBLE"}, "states of what was committed")
