@@ -62,7 +62,7 @@ version_t table_version_at(const struct table *table, uint64_t us)
 uint8_t tablet_all(const struct tablet *tablet)
 {
     uint8_t all = 0;
-    for (unsigned i = 0; i < tablet->replica_count; i++)
+    for (unsigned i = 0; i < tablet->replica_count && i < REPLICAS_MAX; i++)
         all |= (uint8_t)((unsigned)(tablet->replicas[i].node != 0) << i);
     return all;
 }
@@ -75,7 +75,7 @@ uint8_t tablet_good(const struct tablet *tablet)
 uint8_t tablet_joining(const struct tablet *tablet)
 {
     uint8_t joining = 0;
-    for (unsigned i = 0; i < tablet->replica_count; i++)
+    for (unsigned i = 0; i < tablet->replica_count && i < REPLICAS_MAX; i++)
         joining |= (uint8_t)((unsigned)tablet->replicas[i].joining << i);
     return joining;
 }
@@ -83,7 +83,7 @@ uint8_t tablet_joining(const struct tablet *tablet)
 uint8_t tablet_behind(const struct tablet *tablet)
 {
     uint8_t behind = 0;
-    for (unsigned i = 0; i < tablet->replica_count; i++)
+    for (unsigned i = 0; i < tablet->replica_count && i < REPLICAS_MAX; i++)
         behind |= (uint8_t)((unsigned)tablet->replicas[i].behind << i);
     return behind;
 }
@@ -91,7 +91,7 @@ uint8_t tablet_behind(const struct tablet *tablet)
 uint8_t tablet_catching(const struct tablet *tablet)
 {
     uint8_t catching = 0;
-    for (unsigned i = 0; i < tablet->replica_count; i++)
+    for (unsigned i = 0; i < tablet->replica_count && i < REPLICAS_MAX; i++)
         catching |= (uint8_t)((unsigned)tablet->replicas[i].catching << i);
     return catching;
 }
@@ -99,7 +99,7 @@ uint8_t tablet_catching(const struct tablet *tablet)
 uint8_t tablet_awaited(const struct tablet *tablet, version_t version)
 {
     uint8_t awaited = 0;
-    for (unsigned i = 0; i < tablet->replica_count; i++) {
+    for (unsigned i = 0; i < tablet->replica_count && i < REPLICAS_MAX; i++) {
         const struct replica *replica = &tablet->replicas[i];
         bool awaits =
             replica->node != 0 &&
@@ -196,7 +196,7 @@ static void fill_tablet(const struct tablet *tablet, version_t version,
 {
     *out = (struct read_point_tablet){.tablet = tablet->id, .need = tablet_need(tablet, version)};
     for (int turn = 0; turn < 3; turn++) {
-        for (unsigned i = 0; i < tablet->replica_count; i++) {
+        for (unsigned i = 0; i < tablet->replica_count && i < REPLICAS_MAX; i++) {
             const struct replica *replica = &tablet->replicas[i];
             int rank = !replica->behind ? 0 : replica->behind_version > out->need ? 1 : 2;
             if (rank == turn && replica->node != 0)
