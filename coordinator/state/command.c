@@ -249,6 +249,14 @@ static void encode_forget(const struct command_forget *command, struct buf *out)
         mp_uint(out, command->txns[i]);
 }
 
+static void encode_limits(const struct limits *limits, struct buf *out)
+{
+    mp_array(out, 3);
+    mp_uint(out, limits->running_txns_per_db_max);
+    mp_uint(out, limits->unpublished_per_table_max);
+    mp_uint(out, limits->label_memory_max);
+}
+
 void command_encode(const struct command *command, struct buf *out)
 {
     mp_uint(out, command->type);
@@ -274,10 +282,7 @@ void command_encode(const struct command *command, struct buf *out)
         encode_begin(&command->begin, out);
         return;
     case COMMAND_SET_LIMITS:
-        mp_array(out, 3);
-        mp_uint(out, command->limits.limits.running_txns_per_db_max);
-        mp_uint(out, command->limits.limits.unpublished_per_table_max);
-        mp_uint(out, command->limits.limits.label_memory_max);
+        encode_limits(&command->limits.limits, out);
         return;
     case COMMAND_LOAD_START:
         encode_load_start(&command->load_start, out);
